@@ -1,0 +1,1 @@
+"""The `keima` command: one verb a file, thin: parse, call, print."""

@@ -1,0 +1,1 @@
+"""Networks made smaller and faster for deployment."""

@@ -1,0 +1,1 @@
+"""Position → input planes, and policy index ↔ move: one file per system."""

@@ -1,0 +1,59 @@
+"""The one family of errors keima raises on purpose.
+
+Every message says which file, which place, what was found and what to do next; `source` and `place` carry the
+first two as data. The command line prints the message and exits with status 2.
+"""
+
+from __future__ import annotations
+
+
+class KeimaError(Exception):
+    """Base of all errors keima raises on purpose.
+
+    Attributes:
+        source: the file (or stream) the input came from, if any.
+        place: where in it: a line, a byte offset, a move number, a layer's name.
+    """
+
+    def __init__(self, message: str, *, source: str | None = None, place: str | None = None) -> None:
+        where = ": ".join(part for part in (source, place) if part)
+        super().__init__(f"{where}: {message}" if where else message)
+        self.message = message
+        self.source = source
+        self.place = place
+
+    def at(self, source: str | None = None, place: str | None = None) -> KeimaError:
+        """The same error with its place filled in, for the reader that knows the file to re-raise.
+
+        A place already known stays in front of the new one's right: outer place first, inner place after it.
+        """
+        inner = ": ".join(part for part in (place, self.place) if part)
+        return type(self)(self.message, source=source or self.source, place=inner or None)
+
+
+class IllegalMove(KeimaError, ValueError):
+    """A move the rules forbid in that position, or one that names no point or square of the board."""
+
+
+class BadPosition(KeimaError, ValueError):
+    """A position that cannot be: a malformed FEN, a board over 19, a JSON line that does not describe one."""
+
+
+class BadRecord(KeimaError, ValueError):
+    """A game record (SGF, PGN, JSONL) that cannot be read, or breaks the rules it is played under."""
+
+
+class BadWeights(KeimaError, ValueError):
+    """A network file that is truncated, corrupt, or whose layers do not fit together."""
+
+
+class UnsupportedNetwork(KeimaError, ValueError):
+    """A network file or a name that is well-formed but holds something keima does not run; lists what it does."""
+
+
+class UnsupportedPosition(KeimaError, ValueError):
+    """A position this network cannot take: another game, a board size or rule it was not made for."""
+
+
+class BadRequest(KeimaError, ValueError):
+    """An option or argument outside what is accepted: an unknown backend, precision, symmetry, profile."""

@@ -1,0 +1,1 @@
+"""Rules of Go and chess, game records, coordinates and symmetries. Knows nothing of networks."""

@@ -1,0 +1,1 @@
+"""Network → fast evaluator: backends (PyTorch, OpenVINO), batches, symmetries, legal moves."""

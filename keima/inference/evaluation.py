@@ -1,0 +1,59 @@
+"""One position's answer: what `Evaluator` returns and `keima eval` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A network's answer for one position, everything for the **side to move**.
+
+    Fields that the network lacks are None (and absent from `to_json`).
+
+    Attributes:
+        policy: probability of each legal move by name (GTP vertex and "pass", or UCI); sums to 1.
+        logits: the same moves' raw logits.
+        win, draw, loss: probabilities; in Go `draw` is "no result".
+        value: win − loss, in [−1, 1].
+        lead: points ahead (Go).
+        ownership: float32 [ysize, xsize] in [−1, 1], row 0 the top of the board.
+        moves_left: plies to the end of the game.
+        extra: further numbers the network gives, by name (KataGo: score_mean, score_stdev, ...).
+    """
+
+    policy: dict[str, float]
+    logits: dict[str, float]
+    win: float | None = None
+    draw: float | None = None
+    loss: float | None = None
+    value: float | None = None
+    lead: float | None = None
+    ownership: NDArray[np.float32] | None = None
+    moves_left: float | None = None
+    extra: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def best(self) -> str:
+        """The legal move with the highest probability."""
+        return max(self.policy, key=lambda move: self.policy[move])
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as plain Python data, in the order of DESIGN's answer line; absent fields left out."""
+        line: dict[str, Any] = {"policy": self.policy, "logits": self.logits}
+        for name in ("win", "draw", "loss", "value", "lead"):
+            number = getattr(self, name)
+            if number is not None:
+                line[name] = number
+        if self.ownership is not None:
+            line["ownership"] = [[round(float(point), 6) for point in row] for row in self.ownership]
+        if self.moves_left is not None:
+            line["moves_left"] = self.moves_left
+        if self.extra:
+            line["extra"] = dict(self.extra)
+        return line

@@ -1,0 +1,1 @@
+"""The family's architectures as plain PyTorch modules: one file per system, read from top to bottom."""

@@ -1,0 +1,1 @@
+"""Whole-game analysis and its report (JSON, HTML)."""

@@ -1,0 +1,34 @@
+"""Fixtures every test may use: the reference data, where it is present."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DEFAULT_REFERENCE = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def reference() -> Path:
+    """The reference folder (nets/, golden/, data/): KEIMA_REFERENCE, default ../shared beside the checkout."""
+    folder = Path(os.environ.get("KEIMA_REFERENCE", DEFAULT_REFERENCE))
+    if not (folder / "golden").is_dir():
+        pytest.skip(f"reference data not found at {folder} (set KEIMA_REFERENCE)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def golden(reference: Path) -> Callable[[str], list[dict[str, Any]]]:
+    """Read a golden file by name ("katago-g170-b6c96") as a list of JSON objects."""
+
+    def read(name: str) -> list[dict[str, Any]]:
+        with gzip.open(reference / "golden" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines]
+
+    return read
