@@ -1,0 +1,1 @@
+"""Published network file ↔ network: one file per format, reading and writing."""

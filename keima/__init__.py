@@ -1,0 +1,84 @@
+"""keima: the AlphaGo family of networks in Python.
+
+Open the files people have, evaluate with them as their own engines do, review games, read the architectures.
+
+    >>> import keima
+    >>> position = keima.go.Position.start(size=9, rules="japanese", komi=6.5).play("E5", "C3")
+    >>> position.to_play
+    'B'
+
+The names below are imported from the file that owns each of them, on first use, so `import keima` stays quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from keima.errors import BadPosition as BadPosition
+    from keima.errors import BadRecord as BadRecord
+    from keima.errors import BadRequest as BadRequest
+    from keima.errors import BadWeights as BadWeights
+    from keima.errors import IllegalMove as IllegalMove
+    from keima.errors import KeimaError as KeimaError
+    from keima.errors import UnsupportedNetwork as UnsupportedNetwork
+    from keima.errors import UnsupportedPosition as UnsupportedPosition
+    from keima.games import chess as chess
+    from keima.games import go as go
+    from keima.inference.activations import activations as activations
+    from keima.inference.evaluation import Evaluation as Evaluation
+    from keima.inference.evaluator import Evaluator as Evaluator
+    from keima.networks.network import Network as Network
+    from keima.networks.network import Pedigree as Pedigree
+    from keima.networks.registry import create as create
+    from keima.networks.registry import list_networks as list_networks
+    from keima.weights.load import load as load
+    from keima.weights.load import save as save
+
+__version__ = "0.1.0"
+
+# The front door: public name → (module that owns it, name there; None for the module itself).
+_OWNERS: dict[str, tuple[str, str | None]] = {
+    # games
+    "go": ("keima.games.go", None),
+    "chess": ("keima.games.chess", None),
+    # networks and their files
+    "load": ("keima.weights.load", "load"),
+    "save": ("keima.weights.load", "save"),
+    "create": ("keima.networks.registry", "create"),
+    "list_networks": ("keima.networks.registry", "list_networks"),
+    "Network": ("keima.networks.network", "Network"),
+    "Pedigree": ("keima.networks.network", "Pedigree"),
+    # answers
+    "Evaluator": ("keima.inference.evaluator", "Evaluator"),
+    "Evaluation": ("keima.inference.evaluation", "Evaluation"),
+    "activations": ("keima.inference.activations", "activations"),
+    # deployment and reports, as modules
+    "compress": ("keima.compress", None),
+    # errors
+    "KeimaError": ("keima.errors", "KeimaError"),
+    "IllegalMove": ("keima.errors", "IllegalMove"),
+    "BadPosition": ("keima.errors", "BadPosition"),
+    "BadRecord": ("keima.errors", "BadRecord"),
+    "BadWeights": ("keima.errors", "BadWeights"),
+    "BadRequest": ("keima.errors", "BadRequest"),
+    "UnsupportedNetwork": ("keima.errors", "UnsupportedNetwork"),
+    "UnsupportedPosition": ("keima.errors", "UnsupportedPosition"),
+}
+
+__all__ = ["__version__", *_OWNERS]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OWNERS:
+        raise AttributeError(f"module 'keima' has no attribute {name!r}")
+    module_name, attribute = _OWNERS[name]
+    module = import_module(module_name)
+    value = module if attribute is None else getattr(module, attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,33 @@
+# Sourced by ./run and ./test: makes .venv beside them with keima and its tested dependencies, once per change of those.
+# $1: extras to install, e.g. "dev" (may be empty). Leaves the interpreter's path in $PYTHON.
+set -eu
+
+find_python() {
+    for candidate in ${KEIMA_PYTHON:-} python3 python3.13 python3.12 python3.11 python3.10 python; do
+        if "$candidate" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+    echo "keima needs Python 3.10 to 3.13; none was found (set KEIMA_PYTHON to one)" >&2
+    return 1
+}
+
+setup_environment() {
+    extras=$1
+    if [ ! -x .venv/bin/python ]; then
+        base=$(find_python) || exit 2
+        "$base" -m venv .venv 2>/dev/null || "$base" -m virtualenv -q .venv || {
+            echo "cannot make .venv: install your system's python3-venv package (or virtualenv) and try again" >&2
+            exit 2
+        }
+    fi
+    PYTHON=$PWD/.venv/bin/python
+    wanted=$(cat pyproject.toml constraints.txt | cksum)
+    stamp=.venv/keima-installed${extras:+-$extras}
+    if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+        echo "installing keima and what it needs into .venv (once) ..." >&2
+        "$PYTHON" -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".${extras:+[$extras]}"
+        echo "$wanted" > "$stamp"
+    fi
+}
