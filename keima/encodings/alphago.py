@@ -1,0 +1,386 @@
+"""AlphaGo's input planes (2016): 48 for the policy network, 49 for the value network.
+
+Source: Silver et al., "Mastering the game of Go with deep neural networks and tree search", Nature 529 (2016),
+Extended Data Table 2. Where the table leaves room we follow its open reimplementation RocAlphaGo, whose order of the
+planes the field's files use:
+
+* "Capture size", "self-atari size" and "liberties after move" are zero at illegal moves. Legal means: empty, no
+  suicide, not the simple ko point. Capture size counts from 0 (plane 20: a legal move that captures nothing).
+* The last plane of every group of eight means "that many or more".
+* "Turns since" counts moves since the stone was played, the newest stone on the first plane; passes count.
+* "Sensibleness": a legal move that does not fill the player's own true eye. A true eye has all neighbours of its own
+  colour and at most one bad diagonal in the open, none at the edge; a diagonal is bad when it holds an enemy stone or
+  is an empty point that is itself no true eye.
+* Ladders are read to 80 moves deep; a ladder longer than that counts as captured. The hunter and the prey both may
+  take stones; the prey also escapes by capturing the hunter's stones in atari beside it.
+
+Perspective: all colours are the side to move's own or its opponent's. Values are 0 or 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keima.encodings.encoding import Batch, LegalMoves
+from keima.encodings.go_points import check_go_position, go_legal_moves, go_shape, restore_points, symmetry_list
+from keima.games.go.board import (
+    BLACK,
+    BOARD,
+    EMPTY,
+    MAX_POINTS,
+    WALL,
+    captures_of,
+    is_legal,
+    liberties_after,
+    loc_of,
+    neighbour,
+    opponent,
+    play,
+)
+from keima.jit import njit
+
+PLANES: list[tuple[str, str, str]] = [
+    ("0", "own stones", "1 where the side to move has a stone"),
+    ("1", "opponent stones", "1 where the opponent has a stone"),
+    ("2", "empty", "1 where the point is empty"),
+    ("3", "ones", "1 everywhere"),
+    ("4-11", "turns since", "plane 4 + a: the stone there was played a turns ago; plane 11: 7 turns or more"),
+    ("12-19", "liberties", "plane 12 + n: the chain there has n + 1 liberties; plane 19: 8 or more"),
+    ("20-27", "capture size", "legal moves; plane 20 + n: it captures n stones; plane 27: 7 or more"),
+    ("28-35", "self-atari size", "legal moves that leave their chain in atari; plane 28 + n: a chain of n + 1 stones"),
+    (
+        "36-43",
+        "liberties after move",
+        "legal moves; plane 36 + n: the new chain has n + 1 liberties; plane 43: 8 or more",
+    ),
+    ("44", "ladder capture", "legal moves that capture in a ladder a chain of two liberties beside them"),
+    ("45", "ladder escape", "legal moves that save from a ladder an own chain in atari beside them"),
+    ("46", "sensibleness", "legal moves that do not fill an own true eye"),
+    ("47", "zeros", "0 everywhere"),
+    ("48", "player colour", "1 everywhere if Black is to move (value network only)"),
+]
+"""(planes, name, meaning), in order. AlphaGo paper, Extended Data Table 2."""
+
+POLICY_PLANES = 48
+VALUE_PLANES = 49
+
+_TURNS_SINCE = 4
+_LIBERTIES = 12
+_CAPTURE_SIZE = 20
+_SELF_ATARI = 28
+_LIBERTIES_AFTER = 36
+_LADDER_CAPTURE = 44
+_LADDER_ESCAPE = 45
+_SENSIBLENESS = 46
+_COLOUR = 48
+_GROUP = 8
+
+LADDER_DEPTH = 80
+"""Moves a ladder is read; longer ones count as captured."""
+LADDER_NODES = 4000
+"""Moves tried for one ladder before it counts as not working; real ladders need a few hundred at most."""
+
+
+@njit
+def is_true_eye(b: Any, loc: int, colour: int, path: NDArray[np.int16], length: int) -> bool:
+    """Is the empty point `loc` a true eye of `colour`? `path[:length]` holds the points already being asked about."""
+    stride = int(b.stride)
+    if b.stones[loc] != EMPTY:
+        return False
+    allowed = 1
+    for k in range(4):
+        stone = b.stones[neighbour(loc, k, stride)]
+        if stone == WALL:
+            allowed = 0
+        elif stone != colour:
+            return False
+    bad = 0
+    for k in range(4):
+        diagonal = loc + (stride if k >= 2 else -stride) + (1 if k % 2 else -1)
+        stone = b.stones[diagonal]
+        if stone == opponent(colour):
+            bad += 1
+        elif stone == EMPTY:
+            asked = False
+            for i in range(length):
+                asked |= path[i] == diagonal
+            if not asked:
+                path[length] = loc
+                if not is_true_eye(b, diagonal, colour, path, length + 1):
+                    bad += 1
+        if bad > allowed:
+            return False
+    return True
+
+
+@njit
+def _hunted_to_death(boards: Any, depth: int, action: int, prey: int, budget: NDArray[np.int64]) -> bool:
+    """Does the hunter's move `action` on `boards[depth]` capture the chain of the stone `prey` in a ladder?
+
+    `boards[depth + 1:]` is scratch. The hunter moves at even depth, the prey answers at odd depth.
+    """
+    before = boards[depth]
+    hunted = int(before.stones[prey])
+    hunter = opponent(hunted)
+    if not is_legal(before, action, hunter, False):
+        return False
+    if depth >= LADDER_DEPTH:
+        return True
+    budget[0] -= 1
+    if budget[0] < 0:
+        return False
+    boards[depth + 1] = boards[depth]
+    b = boards[depth + 1]
+    play(b, action, hunter)
+    tried = np.zeros(MAX_POINTS, np.bool_)
+    stride = int(b.stride)
+    stone = prey
+    while True:
+        for k in range(4):
+            adj = neighbour(stone, k, stride)
+            answer = _answer_at(b, adj, hunter)
+            if answer >= 0 and not tried[answer]:
+                tried[answer] = True
+                if _escapes(boards, depth + 1, answer, prey, budget):
+                    return False
+        stone = int(b.next[stone])
+        if stone == prey:
+            break
+    return True
+
+
+@njit
+def _answer_at(b: Any, adj: int, hunter: int) -> int:
+    """The prey's move that a point beside it offers: that liberty, or the capture of a hunter's chain in atari; or −1."""
+    if b.stones[adj] == EMPTY:
+        return adj
+    if b.stones[adj] != hunter or b.liberties[b.head[adj]] != 1:
+        return -1
+    return chain_liberty(b, adj, 0)
+
+
+@njit
+def chain_liberty(b: Any, first: int, skip: int) -> int:
+    """A liberty of the chain of the stone `first` that is not the point `skip`; −1 if it has no other."""
+    stride = int(b.stride)
+    stone = first
+    while True:
+        for k in range(4):
+            adj = neighbour(stone, k, stride)
+            if b.stones[adj] == EMPTY and adj != skip:
+                return adj
+        stone = int(b.next[stone])
+        if stone == first:
+            return -1
+
+
+@njit
+def _escapes(boards: Any, depth: int, action: int, prey: int, budget: NDArray[np.int64]) -> bool:
+    """Does the prey's move `action` on `boards[depth]` save the chain of the stone `prey` from a ladder?"""
+    before = boards[depth]
+    hunted = int(before.stones[prey])
+    if not is_legal(before, action, hunted, False):
+        return False
+    if depth >= LADDER_DEPTH:
+        return False
+    boards[depth + 1] = boards[depth]
+    b = boards[depth + 1]
+    play(b, action, hunted)
+    liberties = int(b.liberties[b.head[prey]])
+    if liberties != 2:
+        return liberties > 2
+    first = chain_liberty(b, prey, 0)
+    second = chain_liberty(b, prey, first)
+    if _hunted_to_death(boards, depth + 1, first, prey, budget):
+        return False
+    return not _hunted_to_death(boards, depth + 1, second, prey, budget)
+
+
+@njit
+def _is_ladder_move(boards: Any, loc: int, colour: int, capture: bool) -> bool:
+    """Is the legal move `loc` on `boards[0]` a ladder capture (or escape) for any chain beside it?"""
+    b = boards[0]
+    stride = int(b.stride)
+    target = opponent(colour) if capture else colour
+    wanted = 2 if capture else 1
+    up = left = right = 0
+    budget = np.zeros(1, np.int64)
+    for k in range(4):
+        adj = neighbour(loc, k, stride)
+        if b.stones[adj] != target:
+            continue
+        head = int(b.head[adj])
+        if b.liberties[head] != wanted or head in (up, left, right):
+            continue
+        budget[0] = LADDER_NODES
+        if capture:
+            found = _hunted_to_death(boards, 0, loc, adj, budget)
+        else:
+            found = _escapes(boards, 0, loc, adj, budget)
+        if found:
+            return True
+        if k == 0:
+            up = head
+        elif k == 1:
+            left = head
+        else:
+            right = head
+    return False
+
+
+@njit
+def _chain_size_after(b: Any, loc: int, colour: int) -> int:
+    """How many stones the new stone's chain would have."""
+    stride = int(b.stride)
+    size = 1
+    up = left = right = 0
+    for k in range(4):
+        adj = neighbour(loc, k, stride)
+        if b.stones[adj] != colour:
+            continue
+        head = int(b.head[adj])
+        if head in (up, left, right):
+            continue
+        size += int(b.size[head])
+        if k == 0:
+            up = head
+        elif k == 1:
+            left = head
+        else:
+            right = head
+    return size
+
+
+@njit
+def _encode_stone(b: Any, h: Any, loc: int, own: int, planes: Any, row: int, column: int) -> None:
+    """The planes of an occupied point."""
+    planes[0 if b.stones[loc] == own else 1, row, column] = 1.0
+    age = int(h.turns) - int(h.placed[loc])
+    planes[_TURNS_SINCE + min(max(age, 0), _GROUP - 1), row, column] = 1.0
+    planes[_LIBERTIES + min(int(b.liberties[b.head[loc]]), _GROUP) - 1, row, column] = 1.0
+
+
+@njit
+def _encode_empty(boards: Any, loc: int, own: int, path: Any, planes: Any, row: int, column: int) -> None:
+    """The planes of an empty point; those about moves only where a move is legal."""
+    b = boards[0]
+    planes[2, row, column] = 1.0
+    if not is_legal(b, loc, own, False):
+        return
+    planes[_CAPTURE_SIZE + min(captures_of(b, loc, own), _GROUP - 1), row, column] = 1.0
+    liberties = liberties_after(b, loc, own, _GROUP)
+    if liberties == 1:
+        planes[_SELF_ATARI + min(_chain_size_after(b, loc, own), _GROUP) - 1, row, column] = 1.0
+    planes[_LIBERTIES_AFTER + liberties - 1, row, column] = 1.0
+    if _is_ladder_move(boards, loc, own, True):
+        planes[_LADDER_CAPTURE, row, column] = 1.0
+    if _is_ladder_move(boards, loc, own, False):
+        planes[_LADDER_ESCAPE, row, column] = 1.0
+    if not is_true_eye(b, loc, own, path, 0):
+        planes[_SENSIBLENESS, row, column] = 1.0
+
+
+@njit
+def encode_alphago(boards: Any, histories: Any, symmetries: Any, planes: Any) -> None:
+    """Encode N positions of one size.
+
+    Args:
+        boards: BOARD [N].
+        histories: HISTORY [N].
+        symmetries: int64 [N], 0–7 by bits: 1 flips rows, 2 flips columns, 4 transposes afterwards.
+        planes: float32 [N, 48 or 49, H, W], overwritten; with 49 the last is the player's colour.
+    """
+    scratch = np.empty(LADDER_DEPTH + 3, BOARD)
+    path = np.empty(MAX_POINTS, np.int16)
+    for i in range(boards.shape[0]):
+        scratch[0] = boards[i]
+        b = scratch[0]
+        h = histories[i]
+        own = int(h.to_play)
+        xsize = int(b.xsize)
+        ysize = int(b.ysize)
+        symmetry = symmetries[i]
+        planes[i] = 0.0
+        planes[i, 3] = 1.0
+        if planes.shape[1] > _COLOUR and own == BLACK:
+            planes[i, _COLOUR] = 1.0
+        for y in range(ysize):
+            for x in range(xsize):
+                row = ysize - 1 - y if symmetry & 1 else y
+                column = xsize - 1 - x if symmetry & 2 else x
+                if symmetry & 4:
+                    row, column = column, row
+                loc = loc_of(x, y, xsize)
+                if b.stones[loc] == EMPTY:
+                    _encode_empty(scratch, loc, own, path, planes[i], row, column)
+                else:
+                    _encode_stone(b, h, loc, own, planes[i], row, column)
+
+
+class AlphaGoEncoding:
+    """AlphaGo's 48 planes, or 49 with the player's colour for the value network (paper, Extended Data Table 2)."""
+
+    name = "alphago"
+    game = "go"
+    globals = 0
+    symmetries = 8
+
+    def __init__(self, planes: int = POLICY_PLANES, pass_move: bool = False) -> None:
+        """Choose the variant.
+
+        Args:
+            planes: 48 (policy network) or 49 (value network).
+            pass_move: whether the policy has a pass as its last index (the paper's has none: 361 outputs).
+
+        Raises:
+            ValueError: another number of planes.
+        """
+        if planes not in (POLICY_PLANES, VALUE_PLANES):
+            raise ValueError(f"AlphaGo has {POLICY_PLANES} or {VALUE_PLANES} planes, not {planes}")
+        self.planes = planes
+        self.pass_move = pass_move
+
+    def check(self, position: Any) -> None:
+        """Accept any Go position.
+
+        Raises:
+            UnsupportedPosition: a chess position.
+        """
+        check_go_position(position, self.name)
+
+    def shape(self, position: Any, symmetry: int = 0) -> tuple[int, int]:
+        """(H, W) of the planes: the board's, or its transpose under symmetries 4–7."""
+        return go_shape(position, symmetry)
+
+    def encode(
+        self,
+        positions: Sequence[Any],
+        symmetries: Sequence[int] | int = 0,
+        options: Mapping[str, Sequence[Any]] | None = None,
+    ) -> Batch:
+        """Encode N positions of one shape: `planes` float32 [N, 48 or 49, H, W].
+
+        Raises:
+            UnsupportedPosition: a position of another game.
+        """
+        for position in positions:
+            self.check(position)
+        chosen = symmetry_list(symmetries, len(positions))
+        height, width = self.shape(positions[0], int(chosen[0]))
+        planes = np.empty((len(positions), self.planes, height, width), np.float32)
+        boards = np.concatenate([position.board for position in positions])
+        histories = np.concatenate([position.history for position in positions])
+        encode_alphago(boards, histories, chosen, planes)
+        return Batch({"planes": planes})
+
+    def legal_moves(self, position: Any, symmetry: int = 0) -> LegalMoves:
+        """Legal moves by the position's own rules; the pass only if the policy has one."""
+        return go_legal_moves(position, symmetry, self.pass_move)
+
+    def restore(self, points: NDArray[Any], position: Any, symmetry: int) -> NDArray[Any]:
+        """Turn [H, W] values back to the board's own orientation [ysize, xsize]."""
+        return restore_points(points, symmetry)

@@ -1,0 +1,125 @@
+"""What the Go encodings of this family share: the order of the planes' points under a symmetry, and the legal moves.
+
+A symmetry is three bits (KataGo `cpp/neuralnet/nninputs.h`, `SymmetryHelpers`): 1 flips rows, 2 flips columns,
+4 transposes after the flips. Planes have H rows and W columns; row 0 is the top of the board under symmetry 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keima.encodings.encoding import Array, LegalMoves
+from keima.errors import BadRequest, UnsupportedPosition
+from keima.games.go.board import loc_of
+from keima.jit import njit
+
+SYMMETRIES = 8
+_COLUMNS = "ABCDEFGHJKLMNOPQRST"
+
+
+@njit
+def fill_locs(xsize: int, ysize: int, symmetry: int, locs: NDArray[np.int64]) -> None:
+    """Write the board's point (`board.py`'s loc) for each of the H·W points of a plane, in row order.
+
+    Args:
+        xsize: columns of the board.
+        ysize: rows of the board.
+        symmetry: 0–7.
+        locs: int64 [≥ H·W], written.
+    """
+    transposed = (symmetry & 4) != 0
+    height = xsize if transposed else ysize
+    width = ysize if transposed else xsize
+    for row in range(height):
+        for column in range(width):
+            y = column if transposed else row
+            x = row if transposed else column
+            if symmetry & 1:
+                y = ysize - 1 - y
+            if symmetry & 2:
+                x = xsize - 1 - x
+            locs[row * width + column] = loc_of(x, y, xsize)
+
+
+def plane_shape(xsize: int, ysize: int, symmetry: int) -> tuple[int, int]:
+    """(H, W) of the planes of a board under a symmetry."""
+    return (xsize, ysize) if symmetry & 4 else (ysize, xsize)
+
+
+def one_symmetry_each(symmetries: Sequence[int] | int, n: int) -> NDArray[np.int64]:
+    """Symmetries as int64 [n].
+
+    Raises:
+        BadRequest: a symmetry outside 0–7, or not as many as positions.
+    """
+    each = np.full(n, symmetries) if isinstance(symmetries, (int, np.integer)) else np.asarray(list(symmetries))
+    if each.shape != (n,):
+        raise BadRequest(f"{n} positions need {n} symmetries, not {each.size}")
+    if n and (each.dtype.kind not in "iu" or each.min() < 0 or each.max() >= SYMMETRIES):
+        raise BadRequest(f"symmetries are whole numbers from 0 to 7, not {symmetries!r}")
+    return each.astype(np.int64)
+
+
+@lru_cache(maxsize=64)
+def policy_indices(xsize: int, ysize: int, symmetry: int) -> dict[str, int]:
+    """Policy index of every GTP vertex and of "pass" (the last) under a symmetry."""
+    height, width = plane_shape(xsize, ysize, symmetry)
+    locs = np.empty(height * width, np.int64)
+    fill_locs(xsize, ysize, symmetry, locs)
+    stride = xsize + 1
+    indices = {f"{_COLUMNS[loc % stride - 1]}{ysize + 1 - loc // stride}": i for i, loc in enumerate(locs.tolist())}
+    indices["pass"] = height * width
+    return indices
+
+
+def legal_moves(position: Any, symmetry: int) -> LegalMoves:
+    """The position's legal moves with their policy indices (H·W + 1 moves, pass last) under a symmetry."""
+    names = position.legal()
+    table = policy_indices(position.xsize, position.ysize, symmetry)
+    return LegalMoves(indices=np.array([table[name] for name in names], dtype=np.int64), names=names)
+
+
+def restore_points(points: Array, position: Any, symmetry: int) -> Array:
+    """Turn a per-point array [H, W] of planes encoded under `symmetry` back to the board's rows [ysize, xsize]."""
+    board = points.T if symmetry & 4 else points
+    rows = slice(None, None, -1) if symmetry & 1 else slice(None)
+    columns = slice(None, None, -1) if symmetry & 2 else slice(None)
+    return board[rows, columns]
+
+
+def check_go(position: Any, encoding: str, board_size: int | None) -> None:
+    """Raise unless `position` is a Go position, and of that size where `board_size` is given.
+
+    Raises:
+        UnsupportedPosition: it is not; the message says what the encoding takes.
+    """
+    if not hasattr(position, "xsize"):
+        raise UnsupportedPosition(f"the {encoding} encoding takes Go positions, not {type(position).__name__}")
+    if board_size is not None and (position.xsize, position.ysize) != (board_size, board_size):
+        found = f"{position.xsize}×{position.ysize}"
+        raise UnsupportedPosition(f"this network is for {board_size}×{board_size} boards, not {found}")
+
+
+def stack(positions: Sequence[Any]) -> tuple[Array, Array]:
+    """The positions' records side by side: BOARD [N] and HISTORY [N]."""
+    boards = np.concatenate([position.board for position in positions])
+    histories = np.concatenate([position.history for position in positions])
+    return boards, histories
+
+
+def common_shape(positions: Sequence[Any], symmetries: NDArray[np.int64]) -> tuple[int, int]:
+    """The (H, W) that all positions have under their symmetries.
+
+    Raises:
+        BadRequest: no positions, or several shapes; a batch holds one shape.
+    """
+    shapes = {plane_shape(p.xsize, p.ysize, s) for p, s in zip(positions, symmetries.tolist(), strict=True)}
+    if len(shapes) != 1:
+        found = ", ".join(f"{h}×{w}" for h, w in sorted(shapes)) or "no positions"
+        raise BadRequest(f"a batch holds planes of one shape, not {found}")
+    return shapes.pop()
