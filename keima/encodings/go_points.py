@@ -46,12 +46,12 @@ def fill_locs(xsize: int, ysize: int, symmetry: int, locs: NDArray[np.int64]) ->
             locs[row * width + column] = loc_of(x, y, xsize)
 
 
-def plane_shape(xsize: int, ysize: int, symmetry: int) -> tuple[int, int]:
-    """(H, W) of the planes of a board under a symmetry."""
-    return (xsize, ysize) if symmetry & 4 else (ysize, xsize)
+def go_shape(position: Any, symmetry: int) -> tuple[int, int]:
+    """(H, W) of the planes of a position under a symmetry."""
+    return (position.xsize, position.ysize) if symmetry & 4 else (position.ysize, position.xsize)
 
 
-def one_symmetry_each(symmetries: Sequence[int] | int, n: int) -> NDArray[np.int64]:
+def symmetry_list(symmetries: Sequence[int] | int, n: int) -> NDArray[np.int64]:
     """Symmetries as int64 [n].
 
     Raises:
@@ -68,23 +68,28 @@ def one_symmetry_each(symmetries: Sequence[int] | int, n: int) -> NDArray[np.int
 @lru_cache(maxsize=64)
 def policy_indices(xsize: int, ysize: int, symmetry: int) -> dict[str, int]:
     """Policy index of every GTP vertex and of "pass" (the last) under a symmetry."""
-    height, width = plane_shape(xsize, ysize, symmetry)
-    locs = np.empty(height * width, np.int64)
+    locs = np.empty(xsize * ysize, np.int64)
     fill_locs(xsize, ysize, symmetry, locs)
     stride = xsize + 1
     indices = {f"{_COLUMNS[loc % stride - 1]}{ysize + 1 - loc // stride}": i for i, loc in enumerate(locs.tolist())}
-    indices["pass"] = height * width
+    indices["pass"] = xsize * ysize
     return indices
 
 
-def legal_moves(position: Any, symmetry: int) -> LegalMoves:
-    """The position's legal moves with their policy indices (H·W + 1 moves, pass last) under a symmetry."""
-    names = position.legal()
+def go_legal_moves(position: Any, symmetry: int, pass_move: bool = True) -> LegalMoves:
+    """The position's legal moves with their policy indices (H·W + 1 moves, pass last) under a symmetry.
+
+    Args:
+        position: a Go position.
+        symmetry: 0–7.
+        pass_move: include the pass; False for a policy that has none.
+    """
+    names = [name for name in position.legal() if pass_move or name != "pass"]
     table = policy_indices(position.xsize, position.ysize, symmetry)
     return LegalMoves(indices=np.array([table[name] for name in names], dtype=np.int64), names=names)
 
 
-def restore_points(points: Array, position: Any, symmetry: int) -> Array:
+def restore_points(points: Array, symmetry: int) -> Array:
     """Turn a per-point array [H, W] of planes encoded under `symmetry` back to the board's rows [ysize, xsize]."""
     board = points.T if symmetry & 4 else points
     rows = slice(None, None, -1) if symmetry & 1 else slice(None)
@@ -92,7 +97,7 @@ def restore_points(points: Array, position: Any, symmetry: int) -> Array:
     return board[rows, columns]
 
 
-def check_go(position: Any, encoding: str, board_size: int | None) -> None:
+def check_go_position(position: Any, encoding: str, board_size: int | None = None) -> None:
     """Raise unless `position` is a Go position, and of that size where `board_size` is given.
 
     Raises:
@@ -118,7 +123,7 @@ def common_shape(positions: Sequence[Any], symmetries: NDArray[np.int64]) -> tup
     Raises:
         BadRequest: no positions, or several shapes; a batch holds one shape.
     """
-    shapes = {plane_shape(p.xsize, p.ysize, s) for p, s in zip(positions, symmetries.tolist(), strict=True)}
+    shapes = {go_shape(p, s) for p, s in zip(positions, symmetries.tolist(), strict=True)}
     if len(shapes) != 1:
         found = ", ".join(f"{h}×{w}" for h, w in sorted(shapes)) or "no positions"
         raise BadRequest(f"a batch holds planes of one shape, not {found}")
