@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from keima.encodings.encoding import Array, LegalMoves
 from keima.errors import BadRequest, UnsupportedPosition
 from keima.games.go.board import loc_of
+from keima.games.go.symmetry import SYMMETRIES, inverse, symmetric_array
+from keima.games.go.vertices import loc_to_vertex
 from keima.jit import njit
-
-SYMMETRIES = 8
-_COLUMNS = "ABCDEFGHJKLMNOPQRST"
 
 
 @njit
@@ -70,8 +69,7 @@ def policy_indices(xsize: int, ysize: int, symmetry: int) -> dict[str, int]:
     """Policy index of every GTP vertex and of "pass" (the last) under a symmetry."""
     locs = np.empty(xsize * ysize, np.int64)
     fill_locs(xsize, ysize, symmetry, locs)
-    stride = xsize + 1
-    indices = {f"{_COLUMNS[loc % stride - 1]}{ysize + 1 - loc // stride}": i for i, loc in enumerate(locs.tolist())}
+    indices = {loc_to_vertex(loc, xsize, ysize): i for i, loc in enumerate(locs.tolist())}
     indices["pass"] = xsize * ysize
     return indices
 
@@ -91,10 +89,7 @@ def go_legal_moves(position: Any, symmetry: int, pass_move: bool = True) -> Lega
 
 def restore_points(points: Array, symmetry: int) -> Array:
     """Turn a per-point array [H, W] of planes encoded under `symmetry` back to the board's rows [ysize, xsize]."""
-    board = points.T if symmetry & 4 else points
-    rows = slice(None, None, -1) if symmetry & 1 else slice(None)
-    columns = slice(None, None, -1) if symmetry & 2 else slice(None)
-    return board[rows, columns]
+    return symmetric_array(points, inverse(symmetry))
 
 
 def check_go_position(position: Any, encoding: str, board_size: int | None = None) -> None:

@@ -1,0 +1,221 @@
+"""AlphaGo Zero's 17 planes and Leela Zero's 18: eight boards of stones, and whose turn it is.
+
+Sources: D. Silver et al., Nature 550 (2017), Methods, "Neural network architecture", and Leela Zero 0.17,
+`src/Network.cpp`. Both show the current board and the seven before it, the stones of the side to move apart from the
+opponent's; boards from before the game are empty (all zeros). The rules and komi are not shown: the networks were
+trained for one rule set (area scoring, komi 7.5).
+
+The two differ in order, and in how the turn is shown. `PLANES` and `LEELA_ZERO_PLANES` are the tables; worked values,
+for a board after Black D4, White Q16 with Black to move, symmetry 0 (row 0 is the top, so D4 is row 15, column 3):
+
+    AlphaGo Zero  now: plane 0 has a 1 at D4, plane 1 at Q16; one move ago: plane 2 at D4, plane 3 nowhere; planes 4–15
+                  are zero; plane 16 is all ones (Black to move)
+    Leela Zero    planes 0 and 1 have a 1 at D4; plane 8 at Q16; planes 2–7 and 9–15 are zero; plane 16 is all ones
+                  and plane 17 zero (Black to move)
+
+Some documents list AlphaGo Zero's planes as "8 own, 8 opponent, colour". That counts them; the paper's order
+interleaves, s_t = [X_t, Y_t, X_t−1, Y_t−1, …, X_t−7, Y_t−7, C], and so does this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keima.encodings.encoding import Array, Batch, LegalMoves
+from keima.encodings.go_points import (
+    check_go_position,
+    common_shape,
+    fill_locs,
+    go_legal_moves,
+    go_shape,
+    restore_points,
+    stack,
+    symmetry_list,
+)
+from keima.games.go.board import BLACK, EMPTY, MAX_POINTS, WHITE
+from keima.games.go.history import RECENT
+from keima.jit import njit
+
+BOARDS = RECENT
+"""T, the number of boards shown, the current one first: 8."""
+
+
+def _ago(t: int) -> str:
+    return "now" if t == 0 else "1 move ago" if t == 1 else f"{t} moves ago"
+
+
+PLANES: tuple[str, ...] = (
+    *(f"{whose} stones, {_ago(t)}" for t in range(BOARDS) for whose in ("own", "opponent's")),
+    "all ones if Black is to move",
+)
+"""AlphaGo Zero's planes in order, 17."""
+
+LEELA_ZERO_PLANES: tuple[str, ...] = (
+    *(f"own stones, {_ago(t)}" for t in range(BOARDS)),
+    *(f"opponent's stones, {_ago(t)}" for t in range(BOARDS)),
+    "all ones if Black is to move",
+    "all ones if White is to move",
+)
+"""Leela Zero's planes in order, 18."""
+
+
+@njit
+def _fill_stones(
+    histories: Any, symmetries: NDArray[np.int64], step: int, opponent: int, planes: NDArray[np.float32]
+) -> None:
+    """Write the 2·T stone planes: own at `step`·t, the opponent's `opponent` planes later.
+
+    Args:
+        histories: HISTORY [N]; with `xsize`, `ysize` from the planes' shape and the symmetry.
+        symmetries: int64 [N].
+        step: planes from one board to the next (AlphaGo Zero 2, Leela Zero 1).
+        opponent: planes from own to opponent's (AlphaGo Zero 1, Leela Zero 8).
+        planes: float32 [N, C, H, W]; planes 0–15 are written whole.
+    """
+    height, width = planes.shape[2], planes.shape[3]
+    locs = np.empty(MAX_POINTS, np.int64)
+    last = -1
+    for i in range(len(histories)):
+        h = histories[i]
+        symmetry = symmetries[i]
+        if symmetry != last:
+            if symmetry & 4:
+                fill_locs(height, width, symmetry, locs)
+            else:
+                fill_locs(width, height, symmetry, locs)
+            last = symmetry
+        own = h.to_play
+        boards = min(int(h.turns) + 1, BOARDS)
+        for t in range(BOARDS):
+            mine = planes[i, step * t]
+            theirs = planes[i, step * t + opponent]
+            if t >= boards:
+                mine[:] = 0
+                theirs[:] = 0
+                continue
+            stones = h.recent_stones[t]
+            for row in range(height):
+                for column in range(width):
+                    stone = stones[locs[row * width + column]]
+                    mine[row, column] = stone == own
+                    theirs[row, column] = stone != own and stone != EMPTY
+
+
+@njit
+def encode_alphago_zero(histories: Any, symmetries: NDArray[np.int64], planes: NDArray[np.float32]) -> None:
+    """AlphaGo Zero's planes of N stacked histories.
+
+    Args:
+        histories: HISTORY [N], all of the board size that gives H × W under their symmetries.
+        symmetries: int64 [N], 0–7.
+        planes: float32 [N, 17, H, W], written whole.
+    """
+    _fill_stones(histories, symmetries, 2, 1, planes)
+    for i in range(len(histories)):
+        planes[i, 2 * BOARDS] = histories[i].to_play == BLACK
+
+
+@njit
+def encode_leela_zero(histories: Any, symmetries: NDArray[np.int64], planes: NDArray[np.float32]) -> None:
+    """Leela Zero's planes of N stacked histories; as `encode_alphago_zero`, with planes [N, 18, H, W]."""
+    _fill_stones(histories, symmetries, 1, BOARDS, planes)
+    for i in range(len(histories)):
+        planes[i, 2 * BOARDS] = histories[i].to_play == BLACK
+        planes[i, 2 * BOARDS + 1] = histories[i].to_play == WHITE
+
+
+class AlphaGoZeroEncoding:
+    """AlphaGo Zero's inputs: `PLANES`, no globals.
+
+    Args:
+        board_size: take this size only (a network's heads fix it); any size, square or not, when None.
+    """
+
+    name = "alphago-zero"
+    game = "go"
+    planes = len(PLANES)
+    globals = 0
+    symmetries = 8
+
+    def __init__(self, board_size: int | None = None) -> None:
+        self.board_size = board_size
+
+    def check(self, position: Any) -> None:
+        """Raise `UnsupportedPosition` unless `position` is a Go position of the size this encoding takes."""
+        check_go_position(position, self.name, self.board_size)
+
+    def shape(self, position: Any, symmetry: int = 0) -> tuple[int, int]:
+        """(H, W) of the planes."""
+        return go_shape(position, symmetry)
+
+    def encode(
+        self,
+        positions: Sequence[Any],
+        symmetries: Sequence[int] | int = 0,
+        options: Mapping[str, Sequence[Any]] | None = None,
+    ) -> Batch:
+        """Encode N positions of one shape; the context has `black_to_play`, bool [N].
+
+        Raises:
+            UnsupportedPosition: a position of another game or size.
+            BadRequest: symmetries that do not fit, several shapes, or no positions.
+        """
+        for position in positions:
+            self.check(position)
+        each = symmetry_list(symmetries, len(positions))
+        height, width = common_shape(positions, each)
+        _, histories = stack(positions)
+        planes = np.empty((len(positions), self.planes, height, width), np.float32)
+        self._fill(histories, each, planes)
+        return Batch(inputs={"planes": planes}, context={"black_to_play": histories["to_play"] == BLACK})
+
+    def _fill(self, histories: Array, symmetries: NDArray[np.int64], planes: NDArray[np.float32]) -> None:
+        encode_alphago_zero(histories, symmetries, planes)
+
+    def legal_moves(self, position: Any, symmetry: int = 0) -> LegalMoves:
+        """The legal moves and their indices in the policy [H·W + 1], pass last."""
+        return go_legal_moves(position, symmetry)
+
+    def restore(self, points: Array, position: Any, symmetry: int) -> Array:
+        """Turn a per-point output [H, W] back to the board's rows [ysize, xsize]."""
+        return restore_points(points, symmetry)
+
+
+class LeelaZeroEncoding(AlphaGoZeroEncoding):
+    """Leela Zero's inputs: `LEELA_ZERO_PLANES`, no globals.
+
+    Leela Zero counts rows from the bottom, so the transpositions among its symmetries are about the other diagonal:
+    its 0–3 are ours, its 4, 5, 6, 7 are our 7, 6, 5, 4. A network read from its file answers to its numbers
+    (`heatmap 4`), so that networks made here do the same; the planes alone (`keima planes leela-zero`) follow ours.
+
+    Args:
+        board_size: take this size only; any size when None.
+        leelaz_symmetries: number the symmetries as Leela Zero does.
+    """
+
+    name = "leela-zero"
+    planes = len(LEELA_ZERO_PLANES)
+
+    def __init__(self, board_size: int | None = None, leelaz_symmetries: bool = False) -> None:
+        super().__init__(board_size)
+        self.leelaz_symmetries = leelaz_symmetries
+
+    def _ours(self, symmetry: int) -> int:
+        """Our number of a symmetry given in this encoding's numbering."""
+        return symmetry ^ 3 if self.leelaz_symmetries and symmetry & 4 else symmetry
+
+    def _fill(self, histories: Array, symmetries: NDArray[np.int64], planes: NDArray[np.float32]) -> None:
+        ours = np.array([self._ours(s) for s in symmetries.tolist()], dtype=np.int64)
+        encode_leela_zero(histories, ours, planes)
+
+    def legal_moves(self, position: Any, symmetry: int = 0) -> LegalMoves:
+        """The legal moves and their indices in the policy [H·W + 1], pass last."""
+        return go_legal_moves(position, self._ours(symmetry))
+
+    def restore(self, points: Array, position: Any, symmetry: int) -> Array:
+        """Turn a per-point output [H, W] back to the board's rows [ysize, xsize]."""
+        return restore_points(points, self._ours(symmetry))
