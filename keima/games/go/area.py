@@ -45,6 +45,12 @@ _REGIONS = np.dtype(
 
 
 @njit
+def wide(value: Any) -> Any:
+    """Any whole number as int64, so that kernels are compiled for one type of point only."""
+    return np.int64(value)
+
+
+@njit
 def _touches_chain(b: Any, loc: int, colour: int, head: int) -> bool:
     """Is `loc` next to a stone of the chain of `colour` whose head is `head`?"""
     stride = b.stride
@@ -59,7 +65,7 @@ def _touches_chain(b: Any, loc: int, colour: int, head: int) -> bool:
 @njit
 def _start_region(b: Any, r: Any, loc: int, colour: int) -> None:
     """Open a region at the empty point `loc`; for now it is vital to every chain around that point."""
-    stride = np.int64(b.stride)
+    stride = wide(b.stride)
     index = r.count
     found = 0
     for step in (-stride, -1, 1, stride):
@@ -94,7 +100,7 @@ def _keep_vital(b: Any, r: Any, index: int, loc: int, colour: int) -> None:
 def _fill_region(b: Any, r: Any, start: int, colour: int, suicide_legal: bool) -> None:
     """Collect the region around the empty point `start` and what there is to know about it."""
     stones, points, region_of = b.stones, r.points, r.region_of
-    stride = np.int64(b.stride)
+    stride = wide(b.stride)
     index = r.count
     _start_region(b, r, start, colour)
     done = r.first[index]
@@ -150,7 +156,7 @@ def _find_regions(b: Any, r: Any, colour: int, suicide_legal: bool) -> int:
 @njit
 def _strike(b: Any, r: Any, head: int) -> None:
     """The chain is not pass-alive: every region it touches stops counting for the chains it was vital to."""
-    stride = np.int64(b.stride)
+    stride = wide(b.stride)
     loc = head
     while True:
         for step in (-stride, -1, 1, stride):
@@ -268,7 +274,7 @@ def calculate_area(
 @njit
 def _spread(b: Any, start: int, area: Any, marks: Any, mark: int, queue: Any) -> None:
     """Put `mark` on `start` and on all points of the same owner connected to it that do not have it yet."""
-    stride = np.int64(b.stride)
+    stride = wide(b.stride)
     owner = area[start]
     marks[start] = mark
     queue[0] = start

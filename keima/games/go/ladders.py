@@ -1,0 +1,478 @@
+"""Ladders: which chains are captured by an unbroken run of ataris, and by which moves.
+
+The *attacker* plays on one of the chain's two liberties, the *defender* answers by extending on the last liberty or by
+capturing a neighbour in atari, and so on; the chain is caught when it cannot get out of atari, free when it reaches
+three liberties with the attacker to move. What counts as caught is KataGo's definition, decision by decision
+(`cpp/game/board.cpp`, `searchIsLadderCaptured` and `searchIsLadderCapturedAttackerFirst2Libs`):
+
+- a defender facing a ko the attacker has just started is free, so no ladder is read as working because of a ko;
+- a chain whose two liberties are both ko mouths that gain it nothing is caught (double-ko death);
+- a line longer than one and a half boards counts as caught, more than 25,000 moves read count as free.
+
+Answers depend only on the position (until that budget is spent), never on the order moves are tried in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keima.games.go.area import wide
+from keima.games.go.board import (
+    BLACK,
+    BOARD,
+    EMPTY,
+    MAX_POINTS,
+    MAX_SIZE,
+    NULL_LOC,
+    WALL,
+    WHITE,
+    is_legal,
+    ko_capture,
+    liberties_after,
+    play,
+)
+from keima.jit import njit
+
+NODE_BUDGET = 25000
+"""Moves read for one chain before it is taken to be free."""
+
+MAX_DEPTH = MAX_SIZE * MAX_SIZE * 3 // 2 + 2
+
+_FREE = 0
+_CAUGHT = 1
+_OPEN = 2
+_OUT_OF_BUDGET = 3
+
+_FRAME = np.dtype(
+    [
+        ("count", np.int32),  # moves to try at this depth
+        ("next", np.int32),  # the next of them
+        ("moves", np.int16, (MAX_POINTS,)),
+    ],
+    align=True,
+)
+
+
+@njit
+def new_scratch() -> tuple[NDArray[Any], NDArray[Any]]:
+    """Make the working memory every reading function takes: a board and a list of moves for each depth.
+
+    Make it once and reuse it (a thread each): it is large, though memory is only touched as deep as ladders go.
+    """
+    return np.empty(MAX_DEPTH, BOARD), np.empty(MAX_DEPTH, _FRAME)
+
+
+@njit
+def _beside(a: int, b: int, stride: int) -> bool:
+    """Are two points of the board next to each other?"""
+    return a - b in (1, -1, stride, -stride)
+
+
+@njit
+def _empty_around(b: Any, loc: int) -> int:
+    """How many of the four neighbours of a point are empty."""
+    stones = b.stones
+    stride = wide(b.stride)
+    return (
+        int(stones[loc - stride] == EMPTY)
+        + int(stones[loc - 1] == EMPTY)
+        + int(stones[loc + 1] == EMPTY)
+        + int(stones[loc + stride] == EMPTY)
+    )
+
+
+@njit
+def _find_liberties(b: Any, loc: int, moves: Any, wanted: int) -> int:
+    """Write the first `wanted` liberties of the chain of `loc` to `moves`; returns how many there were."""
+    stones, following = b.stones, b.next
+    stride = wide(b.stride)
+    found = 0
+    stone = loc
+    while True:
+        for step in (-stride, -1, 1, stride):
+            near = stone + step
+            if stones[near] == EMPTY:
+                known = False
+                for i in range(found):
+                    known = known or moves[i] == near
+                if not known:
+                    moves[found] = near
+                    found += 1
+                    if found == wanted:
+                        return found
+        stone = wide(following[stone])
+        if stone == loc:
+            return found
+
+
+@njit
+def _find_captures(b: Any, loc: int, moves: Any) -> int:
+    """Write to `moves` the points that capture a neighbour of the chain of `loc`; returns how many there are."""
+    stones, following = b.stones, b.next
+    stride = wide(b.stride)
+    enemy = 3 - stones[loc]
+    found = 0
+    stone = loc
+    while True:
+        for step in (-stride, -1, 1, stride):
+            near = stone + step
+            if stones[near] == enemy and b.liberties[b.head[near]] == 1:
+                _find_liberties(b, wide(near), moves[found:], 1)
+                known = False
+                for i in range(found):
+                    known = known or moves[i] == moves[found]
+                if not known:
+                    found += 1
+        stone = wide(following[stone])
+        if stone == loc:
+            return found
+
+
+@njit
+def _extension_bounds(b: Any, loc: int, colour: int) -> tuple[int, int]:
+    """Bounds (least, most) on the liberties of the chain of `colour` that a stone at `loc` would make or join."""
+    stones = b.stones
+    stride = wide(b.stride)
+    empty, captures, captured_stones, joined, best_joined = 0, 0, 0, 0, 0
+    for step in (-stride, -1, 1, stride):
+        near = loc + step
+        stone = stones[near]
+        if stone == EMPTY:
+            empty += 1
+        elif stone == colour:
+            others = wide(b.liberties[b.head[near]]) - 1
+            joined += others
+            best_joined = max(best_joined, others)
+        elif stone != WALL and b.liberties[b.head[near]] == 1:
+            captures += 1
+            captured_stones += wide(b.size[b.head[near]])
+    return captures + max(empty, best_joined), empty + captured_stones + joined
+
+
+@njit
+def _look_as_defender(b: Any, loc: int, frame: Any) -> int:
+    """The chain is in atari and its owner to move: decide at once, or list the moves to try."""
+    if b.liberties[b.head[loc]] >= 2 or b.ko != NULL_LOC:
+        return _FREE
+    moves = frame.moves
+    _find_liberties(b, loc, moves, 1)
+    extension = wide(moves[0])
+    least, most = _extension_bounds(b, extension, b.stones[loc])
+    if least >= 3:
+        return _FREE
+    count = _find_captures(b, loc, moves)
+    if count == 0 and most <= 1:
+        return _CAUGHT
+    moves[count] = extension
+    frame.count = count + 1
+    frame.next = 0
+    return _OPEN
+
+
+@njit
+def _is_double_ko_death(b: Any, loc: int, first: int, second: int) -> bool:
+    """Are both liberties ko mouths the attacker can take, and does filling either one gain nothing?"""
+    colour = b.stones[loc]
+    enemy = 3 - colour
+    return (
+        _empty_around(b, first) == 0
+        and _empty_around(b, second) == 0
+        and ko_capture(b, first, enemy) != NULL_LOC
+        and ko_capture(b, second, enemy) != NULL_LOC
+        and liberties_after(b, first, colour, 3) <= 2
+        and liberties_after(b, second, colour, 3) <= 2
+        and not _has_capture(b, loc)
+    )
+
+
+@njit
+def _has_capture(b: Any, loc: int) -> bool:
+    """Is a neighbour of the chain of `loc` in atari?"""
+    stones, following = b.stones, b.next
+    stride = wide(b.stride)
+    enemy = 3 - stones[loc]
+    stone = loc
+    while True:
+        for step in (-stride, -1, 1, stride):
+            near = stone + step
+            if stones[near] == enemy and b.liberties[b.head[near]] == 1:
+                return True
+        stone = wide(following[stone])
+        if stone == loc:
+            return False
+
+
+@njit
+def _escapes_at(b: Any, loc: int, escape: int, atari: int) -> bool:
+    """After an atari at the one liberty, does the chain surely get three liberties by extending at the other?
+
+    Counts what the extension has around it now, less what the atari takes away; captures the atari makes can only
+    add to it.
+    """
+    stones = b.stones
+    stride = wide(b.stride)
+    colour = stones[loc]
+    empty = _empty_around(b, escape)
+    if _beside(escape, atari, stride):
+        empty -= 1
+    if empty >= 3:
+        return True
+    for step in (-stride, -1, 1, stride):
+        near = escape + step
+        # A chain it joins keeps its liberties but these two; it has at least two, so the atari does not capture it.
+        if stones[near] == colour and b.liberties[b.head[near]] >= 5:
+            return True
+    return False
+
+
+@njit
+def _look_as_attacker(b: Any, loc: int, frame: Any) -> int:
+    """The attacker is to move: decide at once, or list the ataris to try, the more promising first."""
+    liberties = b.liberties[b.head[loc]]
+    if liberties <= 1:
+        return _CAUGHT
+    if liberties >= 3:
+        return _FREE
+    moves = frame.moves
+    _find_liberties(b, loc, moves, 2)
+    first, second = wide(moves[0]), wide(moves[1])
+    if _is_double_ko_death(b, loc, first, second):
+        return _CAUGHT
+    count = 0
+    if not _escapes_at(b, loc, second, first):
+        moves[0] = first
+        count = 1
+    if not _escapes_at(b, loc, first, second):
+        moves[count] = second
+        count += 1
+    if count == 0:
+        return _FREE
+    if count == 2 and _room(b, second, b.stones[loc]) > _room(b, first, b.stones[loc]):
+        moves[0], moves[1] = second, first
+    frame.count = count
+    frame.next = 0
+    return _OPEN
+
+
+@njit
+def _room(b: Any, loc: int, colour: int) -> int:
+    """How much a chain of `colour` would gain by moving there: the better of two escapes is the one to block first."""
+    stride = wide(b.stride)
+    room = 2 * _empty_around(b, loc)
+    for step in (-stride, -1, 1, stride):
+        near = loc + step
+        if b.stones[near] == colour and b.liberties[b.head[near]] > 1:
+            room += 2 * wide(b.liberties[b.head[near]]) - 3
+    return room
+
+
+@njit
+def _try_next(boards: Any, depth: int, frame: Any, colour: int) -> bool:
+    """Play the next legal move of the frame on a copy of its board, one deeper; False when none is left."""
+    while frame.next < frame.count:
+        move = wide(frame.moves[frame.next])
+        frame.next += 1
+        if is_legal(boards[depth], move, colour, False):
+            boards[depth + 1] = boards[depth]
+            play(boards[depth + 1], move, colour)
+            return True
+    return False
+
+
+@njit
+def _read(scratch: tuple[Any, Any], start: int, loc: int, defender_first: bool) -> int:
+    """Search from the board at `scratch[0][start]`: _CAUGHT, _FREE or _OUT_OF_BUDGET."""
+    boards, frames = scratch
+    b = boards[start]
+    defender = wide(b.stones[loc])
+    longest = b.xsize * b.ysize * 3 // 2
+    depth, nodes = 0, 0
+    verdict = _OPEN
+    entered = True
+    while True:
+        defends = defender_first == (depth % 2 == 0)
+        frame = frames[start + depth]
+        if entered:
+            if nodes >= NODE_BUDGET:
+                return _OUT_OF_BUDGET
+            if depth >= longest:
+                verdict = _CAUGHT
+            elif defends:
+                verdict = _look_as_defender(boards[start + depth], loc, frame)
+            else:
+                verdict = _look_as_attacker(boards[start + depth], loc, frame)
+        if verdict == _OPEN:
+            if _try_next(boards, start + depth, frame, defender if defends else 3 - defender):
+                nodes += 1
+                depth += 1
+                entered = True
+                continue
+            verdict = _CAUGHT if defends else _FREE
+        if depth == 0:
+            return verdict
+        depth -= 1
+        entered = False
+        # A free line settles it for the defender one level up, a caught one for the attacker.
+        one_up_defends = not defends
+        if verdict == (_CAUGHT if one_up_defends else _FREE):
+            verdict = _OPEN
+
+
+@njit
+def _read_in_atari(scratch: tuple[Any, Any], start: int, loc: int) -> int:
+    """`_read` with the defender to move and every ko in its favour at the start."""
+    boards = scratch[0]
+    ko = boards[start].ko
+    boards[start].ko = NULL_LOC
+    verdict = _read(scratch, start, loc, True)
+    boards[start].ko = ko
+    return verdict
+
+
+@njit
+def _is_caught_in_atari(scratch: tuple[Any, Any], start: int, loc: int) -> bool:
+    """Is the chain of `loc` on the board at `start` caught with its owner to move?"""
+    return scratch[0][start].liberties[scratch[0][start].head[loc]] == 1 and (
+        _read_in_atari(scratch, start, loc) == _CAUGHT
+    )
+
+
+@njit
+def _working_moves(scratch: tuple[Any, Any], loc: int, moves: Any) -> int:
+    """`working_moves` for the board already at the bottom of the scratch."""
+    boards = scratch[0]
+    b = boards[0]
+    attacker = 3 - wide(b.stones[loc])
+    if b.liberties[b.head[loc]] != 2:
+        return 0
+    _find_liberties(b, loc, moves, 2)
+    first, second = wide(moves[0]), wide(moves[1])
+    count = 0
+    for move, escape in ((first, second), (second, first)):
+        if not _escapes_at(b, loc, escape, move) and is_legal(b, move, attacker, False):
+            boards[1] = b
+            play(boards[1], move, attacker)
+            if _is_caught_in_atari(scratch, 1, loc):
+                moves[count] = move
+                count += 1
+    return count
+
+
+@njit
+def is_captured(b: Any, loc: int, scratch: tuple[Any, Any]) -> bool:
+    """Is the chain of the stone at `loc` caught in a ladder, if its owner moves next?
+
+    Only a chain in atari can be; with two or more liberties the answer is False.
+
+    Args:
+        b: one BOARD record; unchanged.
+        loc: a stone.
+        scratch: from `new_scratch`.
+    """
+    scratch[0][0] = b
+    return _is_caught_in_atari(scratch, 0, loc)
+
+
+@njit
+def working_moves(b: Any, loc: int, moves: Any, scratch: tuple[Any, Any]) -> int:
+    """Find the ataris that catch the chain of the stone at `loc` in a ladder, if the attacker moves next.
+
+    Args:
+        b: one BOARD record; unchanged. Its simple ko point is forbidden to the attacker.
+        loc: a stone.
+        moves: int16 [2 or more], the first elements are written: the working moves.
+        scratch: from `new_scratch`.
+
+    Returns:
+        How many there are: 0, 1 or 2; 0 for a chain that has not exactly two liberties.
+    """
+    scratch[0][0] = b
+    return _working_moves(scratch, loc, moves)
+
+
+@njit
+def escaping_moves(b: Any, loc: int, moves: Any, scratch: tuple[Any, Any]) -> int:
+    """Find the moves that save the chain of the stone at `loc`, which is in atari, from the ladder.
+
+    Its owner moves next, and may extend or capture a neighbour in atari. A move works when the attacker cannot catch
+    the chain afterwards.
+
+    Args:
+        b: one BOARD record; unchanged. Its simple ko point is forbidden to the owner.
+        loc: a stone.
+        moves: int16 [MAX_POINTS], the first elements are written: the escaping moves.
+        scratch: from `new_scratch`.
+
+    Returns:
+        How many there are; 0 for a chain that is not in atari.
+    """
+    boards = scratch[0]
+    boards[0] = b
+    colour = wide(b.stones[loc])
+    if b.liberties[b.head[loc]] != 1:
+        return 0
+    tried = _find_captures(b, loc, moves)
+    _find_liberties(b, loc, moves[tried:], 1)
+    for i in range(tried):
+        if moves[i] == moves[tried]:  # its last liberty captures, too: once is enough
+            tried -= 1
+            break
+    tried += 1
+    count = 0
+    for i in range(tried):
+        move = wide(moves[i])
+        if is_legal(b, move, colour, False):
+            boards[1] = boards[0]
+            play(boards[1], move, colour)
+            if _read(scratch, 1, loc, False) != _CAUGHT:
+                moves[count] = move
+                count += 1
+    return count
+
+
+@njit
+def find_ladders(b: Any, attacker: int, laddered: Any, working: Any, scratch: tuple[Any, Any]) -> None:
+    """Read every chain of one or two liberties, as KataGo does for its ladder planes (`nninputs.cpp`, `iterLadders`).
+
+    Args:
+        b: one BOARD record; unchanged.
+        attacker: BLACK or WHITE: the colour whose working moves are wanted; EMPTY for none.
+        laddered: int8 [MAX_POINTS]: set to 1 on the stones of every chain, of either colour, that is in atari and
+            cannot escape or has two liberties and can be caught. Other points are left as they are.
+        working: int8 [MAX_POINTS]: set to 1 on the moves of `attacker` that catch a chain of two liberties.
+        scratch: from `new_scratch`.
+    """
+    boards = scratch[0]
+    boards[0] = b
+    moves = np.empty(2, np.int16)
+    for y in range(b.ysize):
+        row = (wide(y) + 1) * b.stride + 1
+        for loc in range(row, row + b.xsize):
+            colour = b.stones[loc]
+            if colour in (BLACK, WHITE) and b.head[loc] == loc:
+                liberties = b.liberties[loc]
+                if liberties == 1:
+                    verdict = _read_in_atari(scratch, 0, loc)
+                    if verdict == _CAUGHT:
+                        _mark_chain(b, loc, laddered)
+                elif liberties == 2:
+                    count = _working_moves(scratch, loc, moves)
+                    if count > 0:
+                        _mark_chain(b, loc, laddered)
+                    if colour != attacker and attacker != EMPTY:
+                        for i in range(count):
+                            working[moves[i]] = 1
+
+
+@njit
+def _mark_chain(b: Any, loc: int, marks: Any) -> None:
+    """Set the marks of all stones of a chain."""
+    stone = loc
+    while True:
+        marks[stone] = 1
+        stone = wide(b.next[stone])
+        if stone == loc:
+            return
