@@ -1,0 +1,431 @@
+"""One position of a Go game: board, side to move, rules, komi, and the history that rules and encodings need.
+
+    >>> position = Position.start(size=9, rules="japanese").play("E5", "C3", "pass")
+    >>> position.to_play, position.komi, position.is_legal("C3")
+    ('W', 6.5, False)
+
+Positions never change: `play` returns a new one. Legality, handicap and scoring are KataGo's (`history`); how a game
+is set up, and what happens when a side moves out of turn, follows its GTP and analysis engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keima.errors import BadPosition, IllegalMove
+from keima.games.go import history as rules_of
+from keima.games.go.board import (
+    BLACK,
+    EMPTY,
+    MAX_POINTS,
+    PASS_LOC,
+    WHITE,
+    is_ko_banned,
+    is_legal_ignoring_ko,
+    new_boards,
+    place,
+)
+from keima.games.go.history import HISTORY
+from keima.games.go.rules import HANDICAP_BONUSES, KO_RULES, SCORING_RULES, TAX_RULES, Rules, check_komi
+from keima.games.go.vertices import COLUMNS, board_locs, loc_to_vertex, vertex_table, vertex_to_loc
+
+_COLOURS = {"B": BLACK, "W": WHITE}
+_LETTERS = {BLACK: "B", WHITE: "W", EMPTY: ""}
+_SYMBOLS = ".XO"
+
+
+@dataclass(frozen=True, eq=False)
+class Position:
+    """A position; made by `start`, `play`, `from_moves` or `from_json`.
+
+    Attributes:
+        rules: the rules of the game.
+        komi: points White gets; handicap and button points are not in it.
+        setup: the stones the game started with, as ("B", "D4") pairs.
+        moves: the moves since, as ("B", "Q16") pairs; a pass is ("B", "pass").
+        board: BOARD [1], what kernels and encoders read; read-only.
+        history: HISTORY [1], likewise.
+    """
+
+    rules: Rules
+    komi: float
+    setup: tuple[tuple[str, str], ...]
+    moves: tuple[tuple[str, str], ...]
+    board: NDArray[Any]
+    history: NDArray[Any]
+
+    @classmethod
+    def start(
+        cls,
+        size: int | tuple[int, int] = 19,
+        rules: str | Mapping[str, Any] | Rules = "chinese",
+        komi: float | None = None,
+        handicap: Iterable[str] = (),
+        *,
+        black: Iterable[str] = (),
+        white: Iterable[str] = (),
+        to_play: str | None = None,
+        encore: bool = False,
+        handicap_stones: int | None = None,
+    ) -> Position:
+        """The beginning of a game.
+
+        Args:
+            size: columns and rows, or (xsize, ysize).
+            rules: a name ("chinese", "japanese", "aga", ...), KataGo's JSON or shorthand, or `Rules`.
+            komi: points for White, a multiple of 0.5; None for the usual komi of the rules.
+            handicap: vertices of Black's handicap stones.
+            black: vertices of other black stones set up.
+            white: vertices of white stones set up.
+            to_play: "B" or "W"; None: White where only black stones are set up, else Black.
+            encore: for territory rules. False: two passes end the game and the players agree on dead stones. True: they
+                start the "encore" phases KataGo plays out instead.
+            handicap_stones: how many stones count as handicap; None counts those set up if there are no white ones, and
+                Black's moves before White's first.
+
+        Raises:
+            BadPosition: a board, komi, rules or setup that cannot be.
+        """
+        xsize, ysize = (size, size) if isinstance(size, int) else size
+        parsed, usual_komi = Rules.parse_with_komi(rules)
+        komi = usual_komi if komi is None else check_komi(komi)
+        boards = new_boards(1, xsize, ysize)
+        setup = _set_up(boards[0], [("B", v) for v in (*handicap, *black)] + [("W", v) for v in white])
+        histories = np.zeros(1, HISTORY)
+        _write_rules(histories[0], parsed, komi, encore)
+        first = WHITE if setup and all(colour == "B" for colour, _ in setup) else BLACK
+        rules_of.begin(boards[0], histories[0], _colour(to_play) if to_play else first, 0)
+        if handicap_stones is not None:
+            histories[0]["handicap_override"] = handicap_stones
+            histories[0]["white_handicap_bonus"] = rules_of.handicap_bonus(histories[0])
+        return cls(parsed, komi, setup, (), _frozen(boards), _frozen(histories))
+
+    @classmethod
+    def from_moves(
+        cls,
+        moves: Iterable[Sequence[str]] = (),
+        size: int | tuple[int, int] = 19,
+        rules: str | Mapping[str, Any] | Rules = "chinese",
+        komi: float | None = None,
+        handicap: Iterable[str] = (),
+        initial_stones: Iterable[Sequence[str]] = (),
+        to_play: str | None = None,
+        *,
+        encore: bool = False,
+        handicap_stones: int | None = None,
+    ) -> Position:
+        """The position after a record's moves, played as by `play_as`.
+
+        Args:
+            moves: (colour, vertex) pairs; a side may move twice in a row.
+            size: as in `start`, with the other arguments of that name.
+            rules: as in `start`.
+            komi: as in `start`.
+            handicap: as in `start`.
+            initial_stones: (colour, vertex) pairs of stones set up.
+            to_play: the side to move at the end; None: the other side than moved last.
+            encore: as in `start`.
+            handicap_stones: as in `start`.
+
+        Raises:
+            BadPosition: a board, komi, rules or setup that cannot be, or a colour that is none.
+            IllegalMove: a move that cannot be made; its number is in `place`.
+        """
+        moves = [tuple(move) for move in moves]
+        stones = [tuple(stone) for stone in initial_stones]
+        for pair in (*stones, *moves):
+            if len(pair) != 2 or not all(isinstance(part, str) for part in pair):
+                raise BadPosition(f'expected a pair like ["B", "Q16"], found {list(pair)!r}'[:120])
+        by_colour = {"B": list(handicap), "W": []}
+        for colour, vertex in stones:
+            by_colour[_LETTERS[_colour(colour)]].append(vertex)
+        start = cls.start(
+            size,
+            rules,
+            komi,
+            black=by_colour["B"],
+            white=by_colour["W"],
+            to_play=moves[0][0] if stones and moves else None,
+            encore=encore,
+            handicap_stones=handicap_stones,
+        )
+        position = start._play_all([(_colour(colour), vertex) for colour, vertex in moves], strict=False)
+        return position if to_play is None else position.with_to_play(to_play)
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Position:
+        """The position of a JSON line: xsize, ysize, rules, komi, handicap, initialStones, moves, to_play, encore.
+
+        Raises:
+            BadPosition: a field is of the wrong kind or says what cannot be.
+            IllegalMove: a move that cannot be made; its number is in `place`.
+        """
+        xsize = fields.get("xsize", 19)
+        size = (xsize, fields.get("ysize", xsize))
+        if not all(isinstance(side, int) for side in size):
+            raise BadPosition(f"board {size[0]!r} x {size[1]!r}: sides must be whole numbers")
+        return cls.from_moves(
+            moves=fields.get("moves", ()),
+            size=size,
+            rules=fields.get("rules", "chinese"),
+            komi=fields.get("komi"),
+            handicap=fields.get("handicap", ()),
+            initial_stones=fields.get("initialStones", ()),
+            to_play=fields.get("to_play"),
+            encore=bool(fields.get("encore", False)),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields `from_json` reads."""
+        fields: dict[str, Any] = {
+            "game": "go",
+            "xsize": self.xsize,
+            "ysize": self.ysize,
+            "rules": self.rules.to_json(),
+            "komi": self.komi,
+        }
+        if self.setup and all(colour == "B" for colour, _ in self.setup):
+            fields["handicap"] = [vertex for _, vertex in self.setup]
+        elif self.setup:
+            fields["initialStones"] = [list(stone) for stone in self.setup]
+        fields["moves"] = [list(move) for move in self.moves]
+        fields["to_play"] = self.to_play
+        if not self.history[0]["prevent_encore"]:
+            fields["encore"] = True
+        return fields
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Position) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (self.xsize, self.ysize, self.rules, self.komi, self.setup, self.moves, self.history.tobytes())
+
+    @property
+    def xsize(self) -> int:
+        """Columns."""
+        return int(self.board[0]["xsize"])
+
+    @property
+    def ysize(self) -> int:
+        """Rows."""
+        return int(self.board[0]["ysize"])
+
+    @property
+    def to_play(self) -> str:
+        """ "B" or "W"."""
+        return _LETTERS[int(self.history[0]["to_play"])]
+
+    @property
+    def stones(self) -> NDArray[np.int8]:
+        """EMPTY, BLACK or WHITE on each point, int8 [ysize, xsize]; row 0 is the top."""
+        return np.asarray(self.board[0]["stones"][board_locs(self.xsize, self.ysize)])
+
+    @property
+    def captures(self) -> dict[str, int]:
+        """Stones taken off the board, by their colour."""
+        taken = self.board[0]["captures"]
+        return {"B": int(taken[BLACK]), "W": int(taken[WHITE])}
+
+    def play(self, *vertices: str) -> Position:
+        """The position after these moves, the sides in turn; "pass" passes.
+
+        Raises:
+            IllegalMove: a move the rules forbid, or one after the end; says which and why.
+        """
+        colour = int(self.history[0]["to_play"])
+        turns = [(colour if i % 2 == 0 else 3 - colour, vertex) for i, vertex in enumerate(vertices)]
+        return self._play_all(turns, strict=True)
+
+    def play_as(self, colour: str, vertex: str, *, strict: bool = False) -> Position:
+        """The position after a move as a game record may hold it.
+
+        A side may move out of turn; then the history begins anew, as in KataGo. Unless `strict`, moves against the ko
+        rules, suicide of a chain where the rules forbid it, and moves after the end are made too, as KataGo makes them.
+
+        Raises:
+            BadPosition: a colour other than "B" and "W".
+            IllegalMove: no such point, an occupied one, a stone that would at once have no liberty; with `strict`, any
+                move the rules forbid.
+        """
+        return self._play_all([(_colour(colour), vertex)], strict)
+
+    def with_to_play(self, colour: str) -> Position:
+        """This position with that side to move; if it was not its turn, without the history, as in KataGo.
+
+        Raises:
+            BadPosition: a colour other than "B" and "W".
+        """
+        if _colour(colour) == self.history[0]["to_play"]:
+            return self
+        board, history = self.board.copy(), self.history.copy()
+        rules_of.give_turn(board[0], history[0], _colour(colour))
+        return self._followed_by((), board, history)
+
+    def _play_all(self, turns: Sequence[tuple[int, str]], strict: bool) -> Position:
+        """The position after these moves by colour."""
+        board, history = self.board.copy(), self.history.copy()
+        b, h = board[0], history[0]
+        xsize, ysize = self.xsize, self.ysize
+        played: list[tuple[str, str]] = []
+        for colour, vertex in turns:
+            where = f"move {len(self.moves) + len(played) + 1} ({_LETTERS[colour]} {vertex})"
+            try:
+                loc = vertex_to_loc(vertex, xsize, ysize)
+            except IllegalMove as error:
+                raise error.at(place=where) from None
+            if strict and rules_of.is_over(h):
+                raise IllegalMove("the game is over", place=where)
+            if colour != h["to_play"]:
+                rules_of.give_turn(b, h, colour)
+            if not (rules_of.is_legal_move if strict else rules_of.is_playable)(b, h, loc, colour):
+                _refuse(b, h, loc, colour, where)
+            rules_of.play_move(b, h, loc, colour)
+            played.append((_LETTERS[colour], loc_to_vertex(loc, xsize, ysize)))
+        return self._followed_by(tuple(played), board, history)
+
+    def _followed_by(self, moves: tuple[tuple[str, str], ...], board: NDArray[Any], history: NDArray[Any]) -> Position:
+        return Position(self.rules, self.komi, self.setup, self.moves + moves, _frozen(board), _frozen(history))
+
+    def legal(self) -> list[str]:
+        """The moves the rules allow the side to move, row by row from the top, "pass" last.
+
+        The end of the game is not looked at: engines evaluate finished positions too.
+        """
+        moves = np.empty(MAX_POINTS, np.int16)
+        count = rules_of.legal_moves(self.board[0], self.history[0], moves)
+        table = vertex_table(self.xsize, self.ysize)
+        return [table[loc] for loc in moves[:count].tolist()]
+
+    def is_legal(self, vertex: str) -> bool:
+        """Do the rules allow the side to move this move? False also for what names no point of the board."""
+        try:
+            loc = vertex_to_loc(vertex, self.xsize, self.ysize)
+        except IllegalMove:
+            return False
+        return bool(rules_of.is_legal_move(self.board[0], self.history[0], loc, int(self.history[0]["to_play"])))
+
+    @property
+    def is_over(self) -> bool:
+        """Have passes, or endless repetition, ended the game?"""
+        return bool(rules_of.is_over(self.history[0]))
+
+    @property
+    def is_no_result(self) -> bool:
+        """Has a position occurred three times under rules where that ends the game without result?"""
+        return bool(self.history[0]["no_result"])
+
+    def score(self) -> float:
+        """White's points minus Black's if the game ended here with all stones standing as they are, komi included.
+
+        Stones are dead only inside the other side's pass-alive territory. Under territory rules without an encore this
+        too plays no stone off the board.
+        """
+        return float(rules_of.score_now(self.board[0], self.history[0], np.empty(MAX_POINTS, np.int8)))
+
+    def score_to_play(self) -> float:
+        """The same as points of the side to move minus the other's."""
+        return self.score() if self.to_play == "W" else -self.score()
+
+    def owners(self) -> NDArray[np.int8]:
+        """Whose each point is in that score: EMPTY, BLACK or WHITE, int8 [ysize, xsize]."""
+        area = np.empty(MAX_POINTS, np.int8)
+        rules_of.count_area(self.board[0], self.history[0], area)
+        return area[board_locs(self.xsize, self.ysize)]
+
+    @property
+    def result(self) -> str | None:
+        """A finished game's result as SGF writes it ("B+3.5", "0" a draw, "Void" no result); None before the end."""
+        if not self.is_over:
+            return None
+        if self.is_no_result:
+            return "Void"
+        score = self.score()
+        return "0" if score == 0 else f"{'W' if score > 0 else 'B'}+{abs(score):g}"
+
+    def __str__(self) -> str:
+        """The board as text: X black, O white, the last move in parentheses."""
+        stones, last = self.stones, int(self.history[0]["recent_loc"][0])
+        locs = board_locs(self.xsize, self.ysize)
+        lines = ["   " + " ".join(COLUMNS[: self.xsize])]
+        for y in range(self.ysize):
+            row = "".join(f" {_SYMBOLS[stone]}" for stone in stones[y])
+            if last in locs[y]:
+                x = int(np.flatnonzero(locs[y] == last)[0])
+                row = f"{row[: 2 * x]}({row[2 * x + 1]}){row[2 * x + 3 :]}"
+            lines.append(f"{self.ysize - y:2d}{row}".rstrip())
+        turn = "Black" if self.to_play == "B" else "White"
+        lines.append(f"{turn} to play, {len(self.moves)} moves made, {self.rules.name} rules, komi {self.komi:g}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<Position {self.xsize}x{self.ysize} after {len(self.moves)} moves, {self.to_play} to play>"
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, no longer writable."""
+    array.setflags(write=False)
+    return array
+
+
+def _colour(letter: str) -> int:
+    """BLACK or WHITE for "B" or "W" (or "black", "white", in any case)."""
+    text = letter.strip().upper() if isinstance(letter, str) else ""
+    if text not in ("B", "W", "BLACK", "WHITE"):
+        raise BadPosition(f'a colour must be "B" or "W", found {letter!r}')
+    return _COLOURS[text[0]]
+
+
+def _set_up(b: Any, stones: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Put stones on an empty board; the pairs with their vertices in GTP's spelling."""
+    xsize, ysize = int(b["xsize"]), int(b["ysize"])
+    setup = []
+    for colour, vertex in stones:
+        try:
+            loc = vertex_to_loc(vertex, xsize, ysize)
+        except (IllegalMove, AttributeError):
+            raise BadPosition(f"setup stone {vertex!r}: no point of a {xsize}x{ysize} board") from None
+        if loc == PASS_LOC or b["stones"][loc] != EMPTY:
+            raise BadPosition(f"setup stone {vertex}: {'a pass' if loc == PASS_LOC else 'there is one already'}")
+        place(b, loc, _COLOURS[colour])
+        setup.append((colour, loc_to_vertex(loc, xsize, ysize)))
+    for colour, vertex in setup:
+        if b["liberties"][b["head"][vertex_to_loc(vertex, xsize, ysize)]] == 0:
+            raise BadPosition(f"setup stone {colour} {vertex}: its chain has no liberty")
+    return tuple(setup)
+
+
+def _write_rules(h: Any, rules: Rules, komi: float, encore: bool) -> None:
+    """Write the rules into a history record."""
+    h["ko_rule"] = KO_RULES.index(rules.ko)
+    h["scoring"] = SCORING_RULES.index(rules.scoring)
+    h["tax"] = TAX_RULES.index(rules.tax)
+    h["suicide"] = rules.suicide
+    h["button_rule"] = rules.has_button
+    h["bonus_rule"] = HANDICAP_BONUSES.index(rules.white_handicap_bonus)
+    h["friendly_pass_ok"] = rules.friendly_pass_ok
+    h["komi"] = komi
+    h["prevent_encore"] = not encore
+    h["count_black_moves"] = 1
+
+
+def _refuse(b: Any, h: Any, loc: int, colour: int, where: str) -> NoReturn:
+    """Raise the reason why a move is illegal."""
+    if b["stones"][loc] != EMPTY:
+        reason = f"occupied by a {'black' if b['stones'][loc] == BLACK else 'white'} stone"
+    elif not is_legal_ignoring_ko(b, loc, colour, bool(h["suicide"])):
+        reason = "suicide: the stone would have no liberty"
+    elif is_ko_banned(b, loc):
+        reason = "ko: it would retake at once"
+    elif h["encore_phase"] > 0:
+        reason = "ko: already taken once in this position of the encore"
+    else:
+        reason = "superko: it would repeat an earlier position"
+    raise IllegalMove(reason, place=where)
