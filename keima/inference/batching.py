@@ -1,0 +1,139 @@
+"""From positions to batches of one board shape, and from decoded heads to one answer a position."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from keima.encodings.encoding import Array, Batch, Encoding, LegalMoves
+from keima.errors import BadRequest
+from keima.inference.evaluation import Evaluation
+from keima.networks.network import Heads, softmax
+
+AVERAGE = "average"
+"""In place of a symmetry: the mean of the answers under all of the encoding's symmetries."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One position to evaluate once: which one it is, under which symmetry, with which options."""
+
+    index: int
+    position: Any
+    symmetry: int
+    options: Mapping[str, Any]
+
+
+def per_position(name: str, value: Any, count: int) -> list[Any]:
+    """`value` as a list of `count`: a list as it is, anything else for every position.
+
+    Raises:
+        BadRequest: a list of another length.
+    """
+    if not isinstance(value, list | tuple | np.ndarray):
+        return [value] * count
+    if len(value) != count:
+        raise BadRequest(f"{name}: {count} positions need {count} values or one for all, not {len(value)}")
+    return list(value)
+
+
+def symmetries_of(wanted: Any, available: int) -> list[int]:
+    """The symmetries a request stands for: one number, or all of them for "average".
+
+    Raises:
+        BadRequest: not a symmetry this encoding has.
+    """
+    if isinstance(wanted, str) and wanted == AVERAGE:
+        return list(range(available))
+    if isinstance(wanted, int | np.integer) and not isinstance(wanted, bool) and 0 <= wanted < available:
+        return [int(wanted)]
+    numbers = f"0–{available - 1}" if available > 1 else "0 (this game's positions have one)"
+    raise BadRequest(f"unknown symmetry {wanted!r}; choose {numbers} or {AVERAGE!r}")
+
+
+def batches(tasks: Sequence[Task], encoding: Encoding, size: int) -> Iterator[list[Task]]:
+    """The tasks in groups of one plane shape, at most `size` in each, in order within a shape."""
+    groups: dict[tuple[int, int], list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(encoding.shape(task.position, task.symmetry), []).append(task)
+    for group in groups.values():
+        for start in range(0, len(group), size):
+            yield group[start : start + size]
+
+
+def encode(tasks: Sequence[Task], encoding: Encoding) -> Batch:
+    """The batch of these tasks."""
+    names = list(tasks[0].options)
+    options = {name: [task.options[name] for task in tasks] for name in names} or None
+    return encoding.encode([task.position for task in tasks], [task.symmetry for task in tasks], options)
+
+
+def answers(tasks: Sequence[Task], heads: Heads, encoding: Encoding) -> list[Evaluation]:
+    """One evaluation a task: the policy over legal moves alone, everything in the board's own orientation."""
+    numbers: dict[str, list[float]] = {}
+    if heads.wdl is not None:
+        numbers.update(zip(("win", "draw", "loss"), heads.wdl.T.tolist(), strict=True))
+    for name in ("value", "lead", "moves_left"):
+        if (column := getattr(heads, name)) is not None:
+            numbers[name] = column.tolist()
+    extra = {name: column.tolist() for name, column in heads.extra.items()}
+    result = []
+    for row, task in enumerate(tasks):
+        policy, logits = legal_policy(heads.policy[row], encoding.legal_moves(task.position, task.symmetry))
+        ownership = None
+        if heads.ownership is not None:
+            restored = encoding.restore(heads.ownership[row], task.position, task.symmetry)
+            ownership = np.ascontiguousarray(restored, dtype=np.float32)
+        result.append(
+            Evaluation(
+                policy,
+                logits,
+                ownership=ownership,
+                extra={name: column[row] for name, column in extra.items()},
+                **{name: column[row] for name, column in numbers.items()},
+            )
+        )
+    return result
+
+
+def legal_policy(policy: Array, legal: LegalMoves) -> tuple[dict[str, float], dict[str, float]]:
+    """Probabilities (renormalised) and logits of the legal moves by name, from one position's logits [A]."""
+    logits = policy[legal.indices]
+    probabilities = softmax(logits.astype(np.float64)) if len(logits) else logits
+    return (
+        dict(zip(legal.names, probabilities.tolist(), strict=True)),
+        dict(zip(legal.names, logits.tolist(), strict=True)),
+    )
+
+
+def average(each: Sequence[Evaluation]) -> Evaluation:
+    """The mean of one position's answers under several symmetries, as KataGo averages them.
+
+    Source: KataGo's `cpp/neuralnet/nninputs.cpp`, the `NNOutput` constructor from several. Probabilities, value, lead,
+    ownership and further numbers are averaged as they are; `score_stdev` through the mean of the squared scores.
+    `logits` are the logarithms of the averaged probabilities.
+    """
+    if len(each) == 1:
+        return each[0]
+    policy = {move: fmean(one.policy[move] for one in each) for move in each[0].policy}
+    plain = ("win", "draw", "loss", "value", "lead", "moves_left")
+    numbers = {name: fmean(getattr(one, name) for one in each) for name in plain if getattr(each[0], name) is not None}
+    extra = {name: fmean(one.extra[name] for one in each) for name in each[0].extra}
+    if "score_mean" in extra and "score_stdev" in extra:
+        mean_square = fmean(one.extra["score_mean"] ** 2 + one.extra["score_stdev"] ** 2 for one in each)
+        extra["score_stdev"] = math.sqrt(max(0.0, mean_square - extra["score_mean"] ** 2))
+    owned = [one.ownership for one in each if one.ownership is not None]
+    ownership: Array | None = np.stack(owned).mean(axis=0, dtype=np.float64).astype(np.float32) if owned else None
+    return Evaluation(
+        policy,
+        logits={move: math.log(max(probability, sys.float_info.min)) for move, probability in policy.items()},
+        ownership=ownership,
+        extra=extra,
+        **numbers,
+    )

@@ -1,0 +1,119 @@
+"""Compiled networks kept on disk, so that the second start need not trace and convert again.
+
+A file is `MAGIC`, the SHA-256 of the payload, the payload. Whatever does not match is treated as absent; a folder that
+cannot be written is no error. Files are written whole under a name of their own and moved into place, so readers and
+writers in several processes do not meet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+MAGIC = b"keima compiled network 1\n"
+LIMIT_BYTES = 2 << 30
+"""The cache keeps at most this much; the files longest unused go first."""
+
+
+def cache_folder() -> Path:
+    """Where keima keeps what it can make again: `KEIMA_CACHE`, or the system's user cache folder + "keima"."""
+    if chosen := os.environ.get("KEIMA_CACHE"):
+        return Path(chosen)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "keima" / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "keima"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "keima"
+
+
+def fingerprint(module: nn.Module) -> str:
+    """SHA-256 (hex) of everything an `nn.Module` computes with: classes, settings, parameters, buffers.
+
+    Settings are the public attributes of every submodule (numbers, strings, functions, records of them). Where a
+    network comes from (`pedigree`) and the source of its classes are not part of it.
+    """
+    digest = hashlib.sha256()
+    for name, part in module.named_modules():
+        public = sorted(key for key in vars(part) if not key.startswith("_") and key not in ("pedigree", "encoding"))
+        settings = [f"{key}={_describe(vars(part)[key])}" for key in public]
+        digest.update(f"{name}: {_describe(type(part))} {settings}\n".encode())
+    for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+        digest.update(f"{name}: {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _describe(value: Any) -> str:
+    """A setting as text that is the same in every process and differs where the setting does."""
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_describe, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_describe(key)}: {_describe(item)}' for key, item in value.items())}}}"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {hashlib.sha256(np.ascontiguousarray(value).data).hexdigest()}"
+    if isinstance(value, Enum):
+        return f"{_describe(type(value))}.{value.name}"
+    if value is None or isinstance(value, bool | int | float | str):
+        return repr(value)
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    if is_dataclass(value):
+        return f"{_describe(type(value))}{[_describe(getattr(value, item.name)) for item in fields(value)]}"
+    return _describe(type(value))
+
+
+def read(key: str) -> bytes | None:
+    """The payload stored under `key`; None when there is none, or when it is damaged or cannot be read."""
+    try:
+        path = _path(key)
+        data = path.read_bytes()
+    except (OSError, RuntimeError):
+        return None
+    with suppress(OSError):
+        os.utime(path)
+    head, payload = data[: len(MAGIC) + 32], data[len(MAGIC) + 32 :]
+    if head != MAGIC + hashlib.sha256(payload).digest():
+        return None
+    return payload
+
+
+def write(key: str, payload: bytes) -> None:
+    """Store `payload` under `key`, and make room for it; does nothing where the folder cannot be written."""
+    temporary = None
+    try:
+        path = _path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+        with os.fdopen(handle, "wb") as file:
+            file.write(MAGIC + hashlib.sha256(payload).digest() + payload)
+        os.replace(temporary, path)
+        _make_room(path.parent, keep=path)
+    except (OSError, RuntimeError):
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def _path(key: str) -> Path:
+    """Where `key` is kept. Raises RuntimeError on a system where the user has no home."""
+    return cache_folder() / "compiled" / f"{key}.bin"
+
+
+def _make_room(folder: Path, keep: Path) -> None:
+    """Delete the files longest unused until `LIMIT_BYTES` are left; `keep` stays."""
+    files = sorted(((file.stat(), file) for file in folder.glob("*.bin")), key=lambda pair: -pair[0].st_mtime)
+    total = 0
+    for status, file in files:
+        total += status.st_size
+        if total > LIMIT_BYTES and file != keep:
+            file.unlink(missing_ok=True)

@@ -1,0 +1,224 @@
+"""The CPU backend: OpenVINO, one compiled network per board shape, several requests under way at once.
+
+Measured with b6c96 on 19×19 and Maia 6×64 (two Zen 5 cores, `benchmarks/bench_evaluator.py`): one thread a stream and
+small requests beat one large request on all threads, because a request's activations then stay in a core's cache. So
+the cores are divided into as many streams as a batch has requests, and a batch is spread over them.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+import os
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino
+import torch
+
+from keima import networks
+from keima.encodings.encoding import Array
+from keima.errors import BadRequest
+from keima.inference import cache
+from keima.inference.backend import TensorsOnly, as_tensors, padded, rows_per_request
+from keima.networks.network import Network
+
+SHAPES_KEPT = 16
+"""Compiled networks (board shapes) kept in memory; the one longest unused goes first."""
+
+BATCHES_IN_FLIGHT = 2
+"""Batches that can be under way before `submit` waits for the first of them."""
+
+
+class OpenVINOBackend:
+    """Runs a copy of the network, compiled for each board shape when that shape first comes.
+
+    What was compiled is kept on disk (`keima.inference.cache`), by the network's weights, the shape, the precision, the
+    versions of OpenVINO, PyTorch and keima's networks, and the processor.
+
+    Args:
+        network: any network; later changes of its weights do not reach the backend.
+        precision: "f32" or "bf16".
+        batch_size: positions that come together; decides how the threads are divided.
+        threads: CPU threads in all; None takes every core this process may use.
+
+    Raises:
+        BadRequest: bfloat16 on a processor that does not compute in it.
+    """
+
+    name = "openvino"
+    device = "cpu"
+
+    def __init__(self, network: Network, precision: str, batch_size: int, threads: int | None = None) -> None:
+        self._core = openvino.Core()
+        if precision == "bf16" and "BF16" not in self._core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+            raise BadRequest("this processor does not compute in bfloat16; use precision 'f32' (or 'auto')")
+        self.precision = precision
+        self._network = copy.deepcopy(network).eval()
+        self._fingerprint = cache.fingerprint(network)
+        self._batch_size = batch_size
+        self._threads = threads
+        self._compiled: OrderedDict[tuple[int, int], CompiledShape] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def submit(self, inputs: Mapping[str, Array]) -> OpenVINOJob:
+        """Start on the batch; waits only for earlier requests to leave room."""
+        with self._lock:
+            compiled = self._shape(inputs)
+        return compiled.submit(inputs)
+
+    def _shape(self, inputs: Mapping[str, Array]) -> CompiledShape:
+        height, width = inputs["planes"].shape[2:]
+        compiled = self._compiled.get((height, width))
+        if compiled is None:
+            rows = rows_per_request(height, width, self._batch_size)
+            requests = -(-self._batch_size // rows)
+            model = self._compile(inputs, rows, streams=min(requests, self._threads or _usable_cores()))
+            slots = [Slot(model.create_infer_request(), self._network) for _ in range(BATCHES_IN_FLIGHT * requests)]
+            compiled = self._compiled[height, width] = CompiledShape(slots, rows)
+            if len(self._compiled) > SHAPES_KEPT:
+                self._compiled.popitem(last=False)
+        self._compiled.move_to_end((height, width))
+        return compiled
+
+    def _compile(self, inputs: Mapping[str, Array], rows: int, streams: int) -> Any:
+        """The network compiled for these inputs' shapes with `rows` rows, from the disk where it is there."""
+        config: dict[str, Any] = {"NUM_STREAMS": streams, "INFERENCE_PRECISION_HINT": self.precision}
+        if self._threads is not None:
+            config["INFERENCE_NUM_THREADS"] = self._threads
+        shapes = {name: (rows, *inputs[name].shape[1:]) for name in self._network.input_names}
+        key = self._key(shapes, config)
+        if (stored := cache.read(key)) is not None:
+            try:
+                return self._core.import_model(stored, "CPU", config)
+            except RuntimeError:
+                pass  # made by a build of OpenVINO that calls itself the same and is not: compile again
+        example = {name: padded(inputs[name][:rows], rows) for name in shapes}
+        compiled = self._core.compile_model(convert(self._network, example), "CPU", config)
+        cache.write(key, compiled.export_model().getvalue())
+        return compiled
+
+    def _key(self, shapes: Mapping[str, tuple[int, ...]], config: Mapping[str, Any]) -> str:
+        processor = self._core.get_property("CPU", "FULL_DEVICE_NAME")
+        versions = (openvino.__version__, torch.__version__, _source_digest(), processor)
+        parts = (self._fingerprint, versions, sorted(shapes.items()), sorted(config.items()))
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+class OpenVINOJob:
+    """A batch whose rows lie in requests of their own."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.outputs: dict[str, Array] = {}
+        self.slots: list[Slot] = []
+        self.failure: Exception | None = None
+
+    def result(self) -> dict[str, Array]:
+        """Wait for the requests still under way; the outputs, float32 [N, ...] by name."""
+        for slot in self.slots:
+            slot.collect(self)
+        self.slots = []
+        if self.failure is not None:
+            raise self.failure
+        return self.outputs
+
+
+class Slot:
+    """One request of a compiled network with memory of its own for inputs and outputs, and the rows in it."""
+
+    def __init__(self, request: Any, network: Network) -> None:
+        self.lock = threading.Lock()
+        self._request = request
+        self._inputs = [(name, request.get_input_tensor(i).data) for i, name in enumerate(network.input_names)]
+        self._outputs = [(name, request.get_output_tensor(i).data) for i, name in enumerate(network.output_names)]
+        self._job: OpenVINOJob | None = None
+        self._rows = slice(0, 0)
+
+    def start(self, job: OpenVINOJob, inputs: Mapping[str, Array], rows: slice) -> None:
+        """Begin on those rows of the inputs, after what is still in the slot has gone to its own job."""
+        with self.lock:
+            self._collect()
+            for name, memory in self._inputs:
+                source = inputs[name][rows]
+                memory[: len(source)] = source
+                memory[len(source) :] = source[-1]
+            if not job.outputs:
+                job.outputs = {name: np.empty((job.size, *data.shape[1:]), np.float32) for name, data in self._outputs}
+            self._job, self._rows = job, rows
+            self._request.start_async()
+
+    def collect(self, job: OpenVINOJob) -> None:
+        """Bring the outputs to `job`, if its rows are (still) the ones in the slot."""
+        with self.lock:
+            if self._job is job:
+                self._collect()
+
+    def _collect(self) -> None:
+        """Wait for the request and copy its outputs to the job it belongs to."""
+        if self._job is None:
+            return
+        job, self._job = self._job, None
+        try:
+            self._request.wait()
+            for name, memory in self._outputs:
+                target = job.outputs[name][self._rows]
+                target[:] = memory[: len(target)]
+        except RuntimeError as failure:
+            job.failure = failure
+
+
+class CompiledShape:
+    """A network compiled for one board shape: requests of `rows` rows, used in turn."""
+
+    def __init__(self, slots: list[Slot], rows: int) -> None:
+        self._slots = itertools.cycle(slots)
+        self._rows = rows
+
+    def submit(self, inputs: Mapping[str, Array]) -> OpenVINOJob:
+        """Divide the batch into requests and start them all."""
+        size = len(inputs["planes"])
+        job = OpenVINOJob(size)
+        for start in range(0, size, self._rows):
+            slot = next(self._slots)
+            slot.start(job, inputs, slice(start, min(start + self._rows, size)))
+            job.slots.append(slot)
+        return job
+
+
+def convert(network: Network, inputs: Mapping[str, Array]) -> openvino.Model:
+    """The network as an OpenVINO model for exactly these inputs' shapes, outputs in the order of `output_names`.
+
+    Args:
+        network: any network, in evaluation mode.
+        inputs: an example, float32 by `input_names`.
+    """
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # tracing warns of every Python number made from a shape; here shapes are fixed
+        example = tuple(as_tensors(network, inputs))
+        model = openvino.convert_model(TensorsOnly(network).eval(), example_input=example)
+    model.reshape({i: list(tensor.shape) for i, tensor in enumerate(example)})
+    return model
+
+
+@lru_cache(maxsize=1)
+def _source_digest() -> str:
+    """SHA-256 (hex) of the code that decides what a network computes: every file of the networks room, and this one."""
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    for path in sorted(Path(networks.__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _usable_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
