@@ -1,0 +1,87 @@
+"""What a network's layers compute on the way to its answer."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from keima.errors import BadRequest
+from keima.inference.backend import as_tensors
+from keima.inference.batching import Task, encode
+from keima.networks.network import Network
+
+_NAMES_SHOWN = 5
+
+
+def activations(
+    network: Network, position: Any, layer: str, symmetry: int = 0, profile: str | None = None
+) -> NDArray[np.float32]:
+    """The output of one named layer for one position, computed by PyTorch in float32.
+
+    Args:
+        network: any network; left as it is.
+        position: of the network's game.
+        layer: a module's name, as `network.named_modules()` has it: "tower.3", "policy_head.convolution", ...
+        symmetry: 0–7, of the planes the network sees.
+        profile: which human to imitate, for KataGo's human networks ("rank_5k", ...).
+
+    Returns:
+        float32, without the batch axis, in the orientation of the planes: [C, H, W] for a layer of channels, [F] for a
+        fully connected one, [L, C] for one of tokens (L = H·W, in row order).
+
+    Raises:
+        BadRequest: no layer of that name (the message has close ones), one this position does not go through, one that
+            gives no single tensor, or an unknown symmetry.
+        UnsupportedPosition: the network cannot take the position.
+    """
+    module = _find(network, layer)
+    encoding = network.encoding
+    encoding.check(position)
+    if not (isinstance(symmetry, int) and 0 <= symmetry < encoding.symmetries):
+        raise BadRequest(f"unknown symmetry {symmetry!r}; choose 0–{encoding.symmetries - 1}")
+    options = {} if profile is None else {"profile": profile}
+    batch = encode([Task(0, position, symmetry, options)], encoding)
+    outputs: list[Any] = []
+    hook = module.register_forward_hook(lambda _module, _inputs, output: outputs.append(output))
+    try:
+        with evaluating(network), torch.inference_mode():
+            device = next(network.parameters()).device
+            network(*(tensor.to(device) for tensor in as_tensors(network, batch.inputs)))
+    finally:
+        hook.remove()
+    if not outputs:
+        raise BadRequest(f"layer {layer!r} is not used for this position")
+    if not isinstance(outputs[0], Tensor):
+        inner = [name for name, _ in module.named_children()]
+        raise BadRequest(f"layer {layer!r} gives no single tensor; ask for one inside it: {', '.join(inner)}")
+    result: NDArray[np.float32] = outputs[0][0].float().cpu().numpy()
+    return result
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """The network in evaluation mode for the duration, every module's own mode afterwards."""
+    modes = [(module, module.training) for module in network.modules()]
+    network.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+def _find(network: Network, layer: str) -> nn.Module:
+    """The module of that name; "" is the network itself and no layer."""
+    modules = dict(network.named_modules())
+    if layer and layer in modules:
+        return modules[layer]
+    names = [name for name in modules if name]
+    close = difflib.get_close_matches(layer, names, n=_NAMES_SHOWN, cutoff=0.4) or names[:_NAMES_SHOWN]
+    raise BadRequest(f"this network has no layer {layer!r}; it has {len(names)}, among them {', '.join(close)}")
