@@ -1,0 +1,647 @@
+"""The chess kernel: one flat record a position, legal moves, making a move, repetitions, perft.
+
+Two record types share their first fields, so the same kernels run on both. `BOARD` is a position alone (112 bytes; what
+perft copies); `STATE` adds what a search and the encoders need of the game so far: keys of the positions that may
+repeat, and the last eight positions. Copying either is one `memcpy`: `states[i] = states[j]`.
+
+A position is kept **from the side to move**: its pieces start on ranks 1 and 2 and its pawns move up, files stay where
+they are. Making a move turns the board around (one byte swap a bitboard), as in lc0 (`src/chess/board.h`), so moves,
+policy indices and planes need no colour. `side` tells whose turn it is, and the square on the real board is
+`square ^ (56 * side)`.
+
+A move is a uint16: from (bits 0–5), to (bits 6–11), kind (bits 12–14). Castling is "king takes own rook", always.
+
+Rules: FIDE Laws of Chess 2023. Two positions are the same (article 9.2.3) when pieces, side to move, castling rights
+and the *legal* en passant capture agree; `hash` covers exactly these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keima.games.chess.attacks import (
+    ANTIDIAGONAL,
+    BETWEEN,
+    DIAGONAL,
+    KING_ATTACKS,
+    KNIGHT_ATTACKS,
+    LIGHT,
+    LINES,
+    NOT_A,
+    NOT_H,
+    ONE,
+    RANK_1,
+    RANK_3,
+    THROUGH,
+    VERTICAL,
+    ZERO,
+    bishop_attacks,
+    bit,
+    flip_ranks,
+    lowest,
+    popcount,
+    rook_attacks,
+)
+from keima.jit import njit
+
+PAWN, KNIGHT, BISHOP, ROOK, QUEEN, KING = range(6)
+
+QUIET = 0
+"""Kind of a move that is nothing special (captures too); 1–4 promote to KNIGHT … QUEEN."""
+CASTLING = 5
+EN_PASSANT = 6
+
+MAX_MOVES = 256
+"""Room for the moves of one position; no position of legal material has more than 218."""
+KEYS = 256
+"""How many positions back a repetition is found: more than the 150 plies of the seventy-five-move rule."""
+SLOTS = 8
+"""Positions kept for encoders: the current one and seven before it."""
+
+SLOT_OURS, SLOT_CASTLING, SLOT_EP, SLOT_RULE50, SLOT_REPETITIONS, SLOT_SIDE = range(6, 12)
+"""Columns of a remembered position after its six piece bitboards; all uint64, from its own side to move."""
+SLOT_WIDTH = 12
+
+_BOARD_FIELDS: list[Any] = [
+    ("pieces", np.uint64, (6,)),  # both sides' pieces, by type
+    ("ours", np.uint64),  # pieces of the side to move
+    ("theirs", np.uint64),
+    ("castling", np.uint64),  # squares of the rooks that may still castle: rank 1 ours, rank 8 theirs
+    ("ep", np.uint64),  # the square behind a pawn that just moved two, if one of ours attacks it (or the FEN says so)
+    ("hash", np.uint64),  # Zobrist key of pieces, side, castling rights and legal en passant
+    ("side", np.uint64),  # 0 white to move, 1 black
+    ("ep_legal", np.int32),  # 1 where capturing on `ep` is legal
+    ("rule50", np.int32),  # plies since the last capture or pawn move
+    ("ply", np.int32),  # plies since the start of the game, as the FEN's move number tells
+]
+
+BOARD = np.dtype(_BOARD_FIELDS, align=True)
+"""A position without its past."""
+
+STATE = np.dtype(
+    [
+        *_BOARD_FIELDS,
+        ("repetitions", np.int32),  # how often this position occurred before in the known game
+        ("strict_repetitions", np.int32),  # the same, where `ep` must agree too: what lc0 counts
+        ("known", np.int32),  # plies played since the position the game was set up with
+        ("from_start", np.int32),  # 1 where that was the initial position of standard chess
+        ("chain", np.int32),  # known positions since the last capture or pawn move, this one included
+        ("chain_ep", np.int32),  # 1 where the first of those has an `ep` square
+        ("repeated", np.int32),  # how many of those had occurred before (strictly)
+        ("keys", np.uint64, (KEYS,)),  # their hashes, the n-th at index n % KEYS
+        ("past", np.uint64, (SLOTS, SLOT_WIDTH)),  # the position `known` plies after the set-up, at index known % SLOTS
+        ("repeats", np.uint64, (SLOTS, SLOT_WIDTH)),  # the n-th of the `repeated` ones, at index n % SLOTS
+    ],
+    align=True,
+)
+"""A position with the part of the game that repetitions and encoders need."""
+
+
+def _keys(count: int) -> NDArray[np.uint64]:
+    """`count` fixed pseudo-random words (SplitMix64, Steele et al. 2014)."""
+    mask, found, seed = (1 << 64) - 1, [], 0x6B65696D61  # "keima"
+    for _ in range(count):
+        seed = (seed + 0x9E3779B97F4A7C15) & mask
+        word = ((seed ^ seed >> 30) * 0xBF58476D1CE4E5B9) & mask
+        word = ((word ^ word >> 27) * 0x94D049BB133111EB) & mask
+        found.append(word ^ word >> 31)
+    return np.array(found, np.uint64)
+
+
+_ALL_KEYS = _keys(2 * 6 * 64 + 64 + 8 + 1)
+PIECE_KEYS = _ALL_KEYS[:768].reshape(2, 6, 64)  # by colour (0 white), type, square of the real board
+CASTLING_KEYS = _ALL_KEYS[768:832]  # by the rook's square of the real board
+EP_KEYS = _ALL_KEYS[832:840]  # by file
+SIDE_KEY = _ALL_KEYS[840]
+
+_SIX = np.uint64(6)
+_SEVEN = np.uint64(7)
+_EIGHT = np.uint64(8)
+_NINE = np.uint64(9)
+_TWELVE = np.uint64(12)
+_SIXTEEN = np.uint64(16)
+_FIFTY_SIX = np.uint64(56)
+_SQUARE = np.uint64(63)
+_C1, _D1, _F1, _G1 = np.uint64(2), np.uint64(3), np.uint64(5), np.uint64(6)
+_KIND_CASTLING = np.uint64(CASTLING)
+_KIND_EN_PASSANT = np.uint64(EN_PASSANT)
+_KIND_QUEEN = np.uint64(QUEEN)
+
+
+def new_states(count: int) -> NDArray[Any]:
+    """`count` zeroed `STATE` records; fill them with `set_up` or by assignment."""
+    return np.zeros(count, STATE)
+
+
+@njit
+def king_square(b: Any) -> Any:
+    """The square of the king of the side to move (uint64)."""
+    return lowest(b.pieces[KING] & b.ours)
+
+
+@njit
+def attackers(b: Any, square: Any, occupied: Any) -> Any:
+    """Enemy pieces that attack `square` when the pieces in the way are `occupied`."""
+    here = bit(square)
+    straight = b.pieces[ROOK] | b.pieces[QUEEN]
+    slanted = b.pieces[BISHOP] | b.pieces[QUEEN]
+    found = KNIGHT_ATTACKS[square] & b.pieces[KNIGHT]
+    found |= KING_ATTACKS[square] & b.pieces[KING]
+    found |= (((here & NOT_A) << _SEVEN) | ((here & NOT_H) << _NINE)) & b.pieces[PAWN]
+    found |= rook_attacks(square, occupied) & straight
+    found |= bishop_attacks(square, occupied) & slanted
+    return found & b.theirs
+
+
+@njit
+def in_check(b: Any) -> bool:
+    """Whether the king of the side to move is attacked."""
+    return attackers(b, king_square(b), b.ours | b.theirs) != ZERO
+
+
+@njit
+def attacked_squares(b: Any, occupied: Any) -> Any:
+    """All squares the enemy attacks when the pieces in the way are `occupied`."""
+    pawns = b.pieces[PAWN] & b.theirs
+    found = ((pawns >> _SEVEN) & NOT_A) | ((pawns >> _NINE) & NOT_H)
+    found |= KING_ATTACKS[lowest(b.pieces[KING] & b.theirs)]
+    rest = b.pieces[KNIGHT] & b.theirs
+    while rest:
+        found |= KNIGHT_ATTACKS[lowest(rest)]
+        rest &= rest - ONE
+    rest = (b.pieces[ROOK] | b.pieces[QUEEN]) & b.theirs
+    while rest:
+        found |= rook_attacks(lowest(rest), occupied)
+        rest &= rest - ONE
+    rest = (b.pieces[BISHOP] | b.pieces[QUEEN]) & b.theirs
+    while rest:
+        found |= bishop_attacks(lowest(rest), occupied)
+        rest &= rest - ONE
+    return found
+
+
+@njit
+def en_passant_is_legal(b: Any, source: Any) -> bool:
+    """Whether our pawn on `source` may capture on `ep`: its king must not stand in check once both pawns are gone."""
+    target = lowest(b.ep)
+    captured = bit(target - _EIGHT)
+    occupied = ((b.ours | b.theirs) ^ bit(source) ^ captured) | b.ep
+    return attackers(b, king_square(b), occupied) & ~captured == ZERO
+
+
+@njit
+def en_passant_sources(b: Any) -> Any:
+    """Our pawns that attack the `ep` square, legally or not; empty without one."""
+    around = ((b.ep & NOT_A) >> _NINE) | ((b.ep & NOT_H) >> _SEVEN)
+    return around & b.pieces[PAWN] & b.ours
+
+
+@njit
+def castling_is_legal(b: Any, king: Any, rook: Any, danger: Any) -> bool:
+    """Whether the king, not in check, may castle with `rook` (Chess960 rules; standard chess is a case of them).
+
+    `danger` holds the squares the enemy attacks with our king taken off the board.
+    """
+    king_to, rook_to = (_C1, _D1) if rook < king else (_G1, _F1)
+    king_path = BETWEEN[king, king_to] | bit(king_to)
+    rook_path = BETWEEN[rook, rook_to] | bit(rook_to)
+    others = (b.ours | b.theirs) ^ bit(king) ^ bit(rook)
+    if (king_path | rook_path) & others or king_path & danger:
+        return False
+    after = others | bit(rook_to)  # the rook may have shielded its king on the first rank
+    return rook_attacks(king_to, after) & (b.pieces[ROOK] | b.pieces[QUEEN]) & b.theirs & RANK_1 == ZERO
+
+
+@njit
+def _add(moves: Any, count: int, source: Any, targets: Any) -> int:
+    """Append the moves from `source` to every square of `targets`; returns the new count."""
+    while targets:
+        moves[count] = source | lowest(targets) << _SIX
+        count += 1
+        targets &= targets - ONE
+    return count
+
+
+@njit
+def _add_pawns(moves: Any, count: int, targets: Any, step: Any) -> int:
+    """Append the moves of pawns that came `step` squares to reach `targets`; on rank 8 the four promotions."""
+    while targets:
+        target = lowest(targets)
+        move = (target - step) | target << _SIX
+        if target >= _FIFTY_SIX:
+            kind = _KIND_QUEEN
+            while kind:
+                moves[count] = move | kind << _TWELVE
+                count += 1
+                kind -= ONE
+        else:
+            moves[count] = move
+            count += 1
+        targets &= targets - ONE
+    return count
+
+
+@njit
+def _pawn_moves(b: Any, moves: Any, count: int, king: Any, pinned: Any, mask: Any) -> int:
+    """Append the legal pawn moves but en passant; they must end in `mask`, pinned pawns stay on their pin's line."""
+    pawns = b.pieces[PAWN] & b.ours
+    free, bound = pawns & ~pinned, pawns & pinned
+    empty = ~(b.ours | b.theirs)
+    single = ((free | (bound & LINES[VERTICAL, king])) << _EIGHT) & empty
+    double = ((single & RANK_3) << _EIGHT) & empty & mask
+    left = (((free | (bound & LINES[ANTIDIAGONAL, king])) & NOT_A) << _SEVEN) & b.theirs & mask
+    right = (((free | (bound & LINES[DIAGONAL, king])) & NOT_H) << _NINE) & b.theirs & mask
+    count = _add_pawns(moves, count, single & mask, _EIGHT)
+    count = _add_pawns(moves, count, double, _SIXTEEN)
+    count = _add_pawns(moves, count, left, _SEVEN)
+    return _add_pawns(moves, count, right, _NINE)
+
+
+@njit
+def _piece_moves(b: Any, moves: Any, count: int, king: Any, pinned: Any, mask: Any) -> int:
+    """Append the legal moves of knights, bishops, rooks and queens; they must end in `mask`."""
+    occupied = b.ours | b.theirs
+    rest = b.pieces[KNIGHT] & b.ours & ~pinned
+    while rest:
+        source = lowest(rest)
+        count = _add(moves, count, source, KNIGHT_ATTACKS[source] & mask)
+        rest &= rest - ONE
+    straight = (b.pieces[ROOK] | b.pieces[QUEEN]) & b.ours
+    slanted = (b.pieces[BISHOP] | b.pieces[QUEEN]) & b.ours
+    rest = straight | slanted
+    while rest:
+        source = lowest(rest)
+        here = rest & (~rest + ONE)
+        targets = ZERO
+        if here & straight:
+            targets |= rook_attacks(source, occupied)
+        if here & slanted:
+            targets |= bishop_attacks(source, occupied)
+        if here & pinned:
+            targets &= THROUGH[king, source]
+        count = _add(moves, count, source, targets & mask)
+        rest ^= here
+    return count
+
+
+@njit
+def _pins_and_checks(b: Any, king: Any) -> Any:
+    """(our pinned pieces, enemy pieces giving check)."""
+    straight = rook_attacks(king, b.theirs) & (b.pieces[ROOK] | b.pieces[QUEEN])
+    slanted = bishop_attacks(king, b.theirs) & (b.pieces[BISHOP] | b.pieces[QUEEN])
+    snipers = (straight | slanted) & b.theirs
+    here = bit(king)
+    checkers = KNIGHT_ATTACKS[king] & b.pieces[KNIGHT] & b.theirs
+    checkers |= (((here & NOT_A) << _SEVEN) | ((here & NOT_H) << _NINE)) & b.pieces[PAWN] & b.theirs
+    pinned = ZERO
+    while snipers:
+        sniper = lowest(snipers)
+        shield = BETWEEN[king, sniper] & b.ours
+        if shield == ZERO:
+            checkers |= bit(sniper)
+        elif shield & (shield - ONE) == ZERO:
+            pinned |= shield
+        snipers &= snipers - ONE
+    return pinned, checkers
+
+
+@njit
+def legal_moves(b: Any, moves: Any) -> int:
+    """Write the legal moves of a BOARD or STATE into `moves` (uint16 [MAX_MOVES]); returns how many."""
+    king = king_square(b)
+    pinned, checkers = _pins_and_checks(b, king)
+    danger = attacked_squares(b, (b.ours | b.theirs) ^ bit(king))
+    count = _add(moves, 0, king, KING_ATTACKS[king] & ~b.ours & ~danger)
+    mask = ~b.ours
+    if checkers:
+        if checkers & (checkers - ONE):
+            return count
+        mask = BETWEEN[king, lowest(checkers)] | checkers
+    else:
+        rest = b.castling & RANK_1
+        while rest:
+            rook = lowest(rest)
+            if castling_is_legal(b, king, rook, danger):
+                moves[count] = king | rook << _SIX | _KIND_CASTLING << _TWELVE
+                count += 1
+            rest &= rest - ONE
+    count = _pawn_moves(b, moves, count, king, pinned, mask)
+    if b.ep_legal:
+        rest = en_passant_sources(b)
+        while rest:
+            source = lowest(rest)
+            if en_passant_is_legal(b, source):
+                moves[count] = source | lowest(b.ep) << _SIX | _KIND_EN_PASSANT << _TWELVE
+                count += 1
+            rest &= rest - ONE
+    return _piece_moves(b, moves, count, king, pinned, mask)
+
+
+@njit
+def piece_at(b: Any, square: Any) -> int:
+    """The type of the piece on `square`, or -1 for an empty square."""
+    here = bit(square)
+    for piece in range(6):
+        if b.pieces[piece] & here:
+            return piece
+    return -1
+
+
+@njit
+def _turn_around(b: Any) -> None:
+    """Hand the move to the other side: exchange the sides and mirror the ranks."""
+    for piece in range(6):
+        b.pieces[piece] = flip_ranks(b.pieces[piece])
+    ours = b.ours
+    b.ours = flip_ranks(b.theirs)
+    b.theirs = flip_ranks(ours)
+    b.castling = flip_ranks(b.castling)
+    b.ep = flip_ranks(b.ep)
+    b.side ^= ONE
+
+
+@njit
+def _set_en_passant(b: Any) -> None:
+    """Work out whether capturing on `ep` is legal, and put it into the hash if so."""
+    b.ep_legal = 0
+    rest = en_passant_sources(b)
+    while rest:
+        if en_passant_is_legal(b, lowest(rest)):
+            b.ep_legal = 1
+        rest &= rest - ONE
+    if b.ep_legal:
+        b.hash ^= EP_KEYS[lowest(b.ep) & _SEVEN]
+
+
+@njit
+def _castle(b: Any, king: Any, rook: Any) -> None:
+    """Put king and rook where castling takes them (bitboards and hash)."""
+    king_to, rook_to = (_C1, _D1) if rook < king else (_G1, _F1)
+    flip = b.side * _FIFTY_SIX
+    b.pieces[KING] ^= bit(king) ^ bit(king_to)
+    b.pieces[ROOK] ^= bit(rook) ^ bit(rook_to)
+    b.ours ^= bit(king) ^ bit(king_to) ^ bit(rook) ^ bit(rook_to)
+    b.hash ^= PIECE_KEYS[b.side, KING, king ^ flip] ^ PIECE_KEYS[b.side, KING, king_to ^ flip]
+    b.hash ^= PIECE_KEYS[b.side, ROOK, rook ^ flip] ^ PIECE_KEYS[b.side, ROOK, rook_to ^ flip]
+
+
+@njit
+def _move_piece(b: Any, source: Any, target: Any, kind: Any) -> int:
+    """Move one piece, capturing and promoting; returns the type of piece that moved, or PAWN for any capture."""
+    flip = b.side * _FIFTY_SIX
+    other = b.side ^ ONE
+    moved = piece_at(b, source)
+    result = moved
+    victim = target - _EIGHT if kind == _KIND_EN_PASSANT else target
+    if b.theirs & bit(victim):
+        captured = piece_at(b, victim)
+        b.pieces[captured] ^= bit(victim)
+        b.theirs ^= bit(victim)
+        b.hash ^= PIECE_KEYS[other, captured, victim ^ flip]
+        result = PAWN
+    placed: Any = moved
+    if kind != ZERO and kind <= _KIND_QUEEN:
+        placed = np.int64(kind)
+    b.pieces[moved] ^= bit(source)
+    b.pieces[placed] ^= bit(target)
+    b.ours ^= bit(source) | bit(target)
+    b.hash ^= PIECE_KEYS[b.side, moved, source ^ flip] ^ PIECE_KEYS[b.side, placed, target ^ flip]
+    return result
+
+
+@njit
+def make_board(b: Any, move: Any) -> None:
+    """Make a legal move on a BOARD (or the board part of a STATE) and hand the turn over."""
+    source = np.uint64(move) & _SQUARE
+    target = (np.uint64(move) >> _SIX) & _SQUARE
+    kind = np.uint64(move) >> _TWELVE
+    flip = b.side * _FIFTY_SIX
+    if b.ep_legal:
+        b.hash ^= EP_KEYS[lowest(b.ep) & _SEVEN]
+    b.ep = ZERO
+    b.ep_legal = 0
+    b.hash ^= SIDE_KEY
+    b.rule50 += 1
+    b.ply += 1
+    lost = b.castling & (bit(source) | bit(target))
+    if b.pieces[KING] & bit(source):
+        lost |= b.castling & RANK_1
+    b.castling ^= lost
+    while lost:
+        b.hash ^= CASTLING_KEYS[lowest(lost) ^ flip]
+        lost &= lost - ONE
+    if kind == _KIND_CASTLING:
+        _castle(b, source, target)
+    elif _move_piece(b, source, target, kind) == PAWN:
+        b.rule50 = 0
+        if target == source + _SIXTEEN and b.pieces[PAWN] & bit(target):
+            beside = ((bit(target) & NOT_H) << ONE) | ((bit(target) & NOT_A) >> ONE)
+            if beside & b.theirs & b.pieces[PAWN]:
+                b.ep = bit(source + _EIGHT)
+    _turn_around(b)
+    if b.ep:
+        _set_en_passant(b)
+
+
+@njit
+def _remember(slots: Any, index: int, s: Any) -> None:
+    """Store the position of `s` in one of the slots."""
+    for piece in range(6):
+        slots[index, piece] = s.pieces[piece]
+    slots[index, SLOT_OURS] = s.ours
+    slots[index, SLOT_CASTLING] = s.castling
+    slots[index, SLOT_EP] = s.ep
+    slots[index, SLOT_RULE50] = np.uint64(s.rule50)
+    slots[index, SLOT_REPETITIONS] = np.uint64(s.strict_repetitions)
+    slots[index, SLOT_SIDE] = s.side
+
+
+@njit
+def _count_repetitions(s: Any) -> None:
+    """Set `repetitions` and `strict_repetitions` from the keys since the last capture or pawn move."""
+    last = s.chain - 1
+    found = 0
+    first_matches = 0
+    for index in range(last - 4, max(-1, last - KEYS), -2):
+        if s.keys[index & (KEYS - 1)] == s.hash:
+            found += 1
+            if index == 0:
+                first_matches = 1
+    s.repetitions = found
+    s.strict_repetitions = found - (first_matches & s.chain_ep)
+
+
+@njit
+def _enter_history(s: Any) -> None:
+    """Record the position just reached: its key, its repetitions, its slot."""
+    if s.rule50 == 0:
+        s.chain = 0
+        s.repeated = 0
+    s.keys[s.chain & (KEYS - 1)] = s.hash
+    s.chain += 1
+    if s.chain == 1:
+        s.chain_ep = 1 if s.ep else 0
+    _count_repetitions(s)
+    _remember(s.past, s.known & (SLOTS - 1), s)
+    if s.strict_repetitions:
+        _remember(s.repeats, s.repeated & (SLOTS - 1), s)
+        s.repeated += 1
+
+
+@njit
+def make(s: Any, move: Any) -> None:
+    """Make a legal move on a STATE: board, counters, repetitions and history."""
+    make_board(s, move)
+    s.known += 1
+    _enter_history(s)
+
+
+@njit
+def set_up(s: Any, from_start: int) -> None:
+    """Finish a STATE whose pieces, castling, ep, side, rule50 and ply are filled in: hash, legal ep, empty history."""
+    flip = s.side * _FIFTY_SIX
+    s.hash = SIDE_KEY if s.side else ZERO
+    for piece in range(6):
+        rest = s.pieces[piece]
+        while rest:
+            square = lowest(rest)
+            colour = s.side if s.ours & bit(square) else s.side ^ ONE
+            s.hash ^= PIECE_KEYS[colour, piece, square ^ flip]
+            rest &= rest - ONE
+    rest = s.castling
+    while rest:
+        s.hash ^= CASTLING_KEYS[lowest(rest) ^ flip]
+        rest &= rest - ONE
+    s.ep_legal = 0
+    if s.ep:
+        _set_en_passant(s)
+    s.known = 0
+    s.from_start = from_start
+    s.chain = 0
+    s.repeated = 0
+    _enter_history(s)
+
+
+@njit
+def insufficient_material(b: Any) -> bool:
+    """Whether no sequence of moves can mate: K v K, K+N v K, K+B v K, or only bishops on squares of one colour."""
+    if b.pieces[PAWN] | b.pieces[ROOK] | b.pieces[QUEEN]:
+        return False
+    if popcount(b.ours | b.theirs) < np.uint64(4):
+        return True
+    if b.pieces[KNIGHT]:
+        return False
+    return b.pieces[BISHOP] & LIGHT == ZERO or b.pieces[BISHOP] & ~LIGHT == ZERO
+
+
+@njit
+def opponent_in_check(b: Any) -> bool:
+    """Whether the side *not* to move stands in check, which no game can reach."""
+    _turn_around(b)
+    found = in_check(b)
+    _turn_around(b)
+    return found
+
+
+@njit
+def find_move(b: Any, wanted: int, moves: Any) -> int:
+    """The legal move that a UCI move names, or -1.
+
+    `wanted` is from | to << 6 | promotion << 12 on the real board (promotion: 0 or KNIGHT … QUEEN). Castling is found
+    under both its names, king takes rook and king to its new square; where that square is also an ordinary king move
+    (Chess960), the ordinary move is meant. `moves` is working space, uint16 [MAX_MOVES].
+    """
+    if b.side:
+        wanted ^= 56 | 56 << 6
+    castling = -1
+    for index in range(legal_moves(b, moves)):
+        move: Any = np.int64(moves[index])
+        kind = move >> 12
+        if move & 0xFFF == wanted & 0xFFF and (kind if kind <= QUEEN else 0) == wanted >> 12:
+            return move
+        if kind == CASTLING and move & 63 == wanted & 63:
+            king_to = 2 if (move >> 6) & 63 < move & 63 else 6
+            if wanted >> 6 == king_to:
+                castling = move
+    return castling
+
+
+@njit
+def play_moves(s: Any, wanted: Any, moves: Any) -> int:
+    """Make the UCI moves `wanted` (int32 [n], as in `find_move`) on a STATE, replacing each by the kernel's move.
+
+    Returns how many were legal and made: n, or the index of the first illegal one.
+    """
+    for index in range(len(wanted)):
+        move = find_move(s, wanted[index], moves)
+        if move < 0:
+            return index
+        wanted[index] = move
+        make(s, move)
+    return len(wanted)
+
+
+ONGOING, CHECKMATE, STALEMATE, INSUFFICIENT, FIFTY_MOVES, THREEFOLD = range(6)
+
+
+@njit
+def ending(s: Any, move_count: int) -> int:
+    """Why a search stops at this STATE, given its number of legal moves: lc0's rules (`position.cc`).
+
+    CHECKMATE (the side to move has lost), STALEMATE, INSUFFICIENT, FIFTY_MOVES (100 plies), THREEFOLD, or ONGOING.
+    """
+    if move_count == 0:
+        return CHECKMATE if in_check(s) else STALEMATE
+    if insufficient_material(s):
+        return INSUFFICIENT
+    if s.rule50 >= 100:
+        return FIFTY_MOVES
+    if s.repetitions >= 2:
+        return THREEFOLD
+    return ONGOING
+
+
+@njit
+def _perft(boards: Any, moves: Any, depth: int) -> int:
+    """Leaves below `boards[depth]`, whose last ply is counted in bulk; lower entries are working space."""
+    count = legal_moves(boards[depth], moves[depth])
+    if depth == 1:
+        return count
+    total = 0
+    for index in range(count):
+        boards[depth - 1] = boards[depth]
+        make_board(boards[depth - 1], moves[depth, index])
+        total += _perft(boards, moves, depth - 1)
+    return total
+
+
+@njit
+def _copy_board(b: Any, s: Any) -> None:
+    """Copy the board part of a STATE into a BOARD."""
+    for piece in range(6):
+        b.pieces[piece] = s.pieces[piece]
+    b.ours = s.ours
+    b.theirs = s.theirs
+    b.castling = s.castling
+    b.ep = s.ep
+    b.hash = s.hash
+    b.side = s.side
+    b.ep_legal = s.ep_legal
+    b.rule50 = s.rule50
+    b.ply = s.ply
+
+
+@njit
+def _perft_from(s: Any, boards: Any, moves: Any, depth: int) -> int:
+    _copy_board(boards[depth], s)
+    return _perft(boards, moves, depth)
+
+
+def perft(states: NDArray[Any], depth: int) -> int:
+    """Number of move sequences of `depth` plies from `states[0]` (the last ply counted in bulk); 1 at depth 0."""
+    if depth == 0:
+        return 1
+    return int(_perft_from(states[0], np.zeros(depth + 1, BOARD), np.zeros((depth + 1, MAX_MOVES), np.uint16), depth))
