@@ -1,0 +1,184 @@
+"""keima's own files: any registered network, as safetensors with its configuration and pedigree in the header.
+
+The layout is safetensors' (https://github.com/huggingface/safetensors): 8 bytes little-endian header length, a JSON
+header naming each tensor's type, shape and place, then the tensors. Nothing in it can be executed. The header's
+`__metadata__` holds three strings:
+
+    keima.version    "1"
+    keima.network    JSON: {"kind": one of `keima.networks.registry.KINDS`, "config": its configuration}
+    keima.pedigree   JSON: the fields of `Pedigree`
+
+Tensor names are those of the module's `state_dict`; a file must hold exactly the network's tensors, each of its shape
+and type.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from keima.errors import BadWeights, UnsupportedNetwork
+from keima.networks.network import Network, Pedigree
+from keima.networks.registry import config_to_json, from_config, kind_of
+from keima.weights.files import atomic_write, read_bytes
+
+VERSION = "1"
+_MAX_HEADER = 100_000_000
+"""safetensors' own limit on the header."""
+
+
+def looks_like_safetensors(data: bytes) -> bool:
+    """Is this the beginning of a safetensors file: a header's length, then the header, a JSON object?
+
+    Args:
+        data: the first bytes of the file.
+    """
+    return len(data) > 9 and 2 <= int.from_bytes(data[:8], "little") <= _MAX_HEADER and data[8:9] == b"{"
+
+
+def write_safetensors(network: Network, path: str | os.PathLike[str]) -> None:
+    """Write any registered network, whole or not at all.
+
+    Raises:
+        UnsupportedNetwork: the network's class is not registered.
+        BadWeights: the file cannot be written.
+    """
+    contents = {"kind": kind_of(network), "config": config_to_json(network)}
+    metadata = {
+        "keima.version": VERSION,
+        "keima.network": json.dumps(contents),
+        "keima.pedigree": json.dumps({**asdict(network.pedigree), "details": dict(network.pedigree.details)}),
+    }
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
+    atomic_write(path, save_tensors(tensors, metadata))
+
+
+def read_safetensors(path: str | os.PathLike[str]) -> Network:
+    """Read a network that `write_safetensors` wrote.
+
+    Returns:
+        The network in evaluation mode, its pedigree as written (a fresh network's origin becomes the file).
+
+    Raises:
+        BadWeights: a file that is cut short or corrupt, or whose tensors are not exactly the network's.
+        UnsupportedNetwork: a safetensors file of another program, of a later version, or of an unknown kind.
+    """
+    source = os.fspath(path)
+    data = read_bytes(path)
+    metadata = _metadata(data, source)
+    kind, config = _contents(metadata, source)
+    try:
+        tensors = load_tensors(data)
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise BadWeights(f"not a safetensors file: {error}", source=source) from error
+    network = _build(kind, config, tensors, source)
+    _check(network.state_dict(), tensors, source)
+    network.load_state_dict(tensors, assign=False)
+    network.pedigree = _pedigree(metadata, source)
+    return network.eval()
+
+
+def _metadata(data: bytes, source: str) -> dict[str, str]:
+    """The header's `__metadata__`, after checking that it is keima's."""
+    if not looks_like_safetensors(data):
+        raise BadWeights("not a safetensors file, or cut short within its first bytes", source=source)
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 + length:
+        raise BadWeights(f"the header should have {length:,} bytes; the file ends before", source=source)
+    header = _parse(data[8 : 8 + length], source, "header")
+    metadata = header.get("__metadata__")
+    if not isinstance(metadata, dict) or "keima.network" not in metadata:
+        message = "a safetensors file of another program: its header does not say which network it holds"
+        raise UnsupportedNetwork(message, source=source)
+    if metadata.get("keima.version") != VERSION:
+        found = str(metadata.get("keima.version"))[:20]
+        raise UnsupportedNetwork(f"version {found!r} of keima's format; this keima reads {VERSION!r}", source=source)
+    return metadata
+
+
+def _parse(text: str | bytes, source: str, place: str) -> dict[str, Any]:
+    """A JSON object."""
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadWeights(f"not JSON: {error}", source=source, place=place) from error
+    if not isinstance(parsed, dict):
+        raise BadWeights(f"a JSON {type(parsed).__name__} where an object should be", source=source, place=place)
+    return parsed
+
+
+def _contents(metadata: Mapping[str, Any], source: str) -> tuple[str, dict[str, Any]]:
+    """The kind of network and its configuration."""
+    contents = _parse(metadata["keima.network"], source, "keima.network")
+    kind, config = contents.get("kind"), contents.get("config")
+    if not isinstance(kind, str) or not isinstance(config, dict):
+        raise BadWeights("no kind and configuration", source=source, place="keima.network")
+    return kind, config
+
+
+def _build(kind: str, config: dict[str, Any], tensors: Mapping[str, Tensor], source: str) -> Network:
+    """A fresh network of that configuration, after seeing that its size fits the file's."""
+    try:
+        _check_size(kind, config, tensors)
+        return from_config(kind, config)
+    except (BadWeights, UnsupportedNetwork) as error:
+        raise error.at(source=source) from error
+
+
+def _check_size(kind: str, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    """Refuse a configuration larger than the file, before it takes memory or time."""
+    for name in ("blocks", "layers"):
+        count = config.get(name)
+        if isinstance(count, int) and count > len(tensors):
+            message = f"{count:,} {name} in a file of {len(tensors):,} tensors"
+            raise BadWeights(message, place="keima.network")
+    with torch.device("meta"):
+        parameters = sum(parameter.numel() for parameter in from_config(kind, config).parameters())
+    numbers = sum(tensor.numel() for tensor in tensors.values())
+    if parameters > numbers:
+        message = f"the configuration describes {parameters:,} parameters; the file holds {numbers:,} numbers"
+        raise BadWeights(message, place="keima.network")
+
+
+def _check(expected: Mapping[str, Tensor], found: Mapping[str, Tensor], source: str) -> None:
+    """The file's tensors are exactly the network's: names, shapes, types; and all finite."""
+    missing = sorted(set(expected) - set(found))
+    if missing:
+        raise BadWeights(f"{len(missing)} tensors are missing, the first {missing[0]!r}", source=source)
+    extra = sorted(set(found) - set(expected))
+    if extra:
+        raise BadWeights(f"{len(extra)} tensors do not belong there, the first {extra[0]!r}", source=source)
+    for name, tensor in found.items():
+        wanted = expected[name]
+        if tensor.shape != wanted.shape or tensor.dtype != wanted.dtype:
+            message = f"{_shown(tensor)}, expected {_shown(wanted)}"
+            raise BadWeights(message, source=source, place=name)
+        if tensor.is_floating_point() and not math.isfinite(float(tensor.sum())) and not tensor.isfinite().all():
+            raise BadWeights("a number is not finite", source=source, place=name)
+
+
+def _shown(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+
+
+def _pedigree(metadata: Mapping[str, Any], source: str) -> Pedigree:
+    """The pedigree as written; a fresh network now comes from this file."""
+    data = _parse(metadata.get("keima.pedigree", "{}"), source, "keima.pedigree")
+    details = data.pop("details", {})
+    known = {each.name for each in fields(Pedigree)} - {"details"}
+    texts = isinstance(details, dict) and all(isinstance(text, str) for text in (*data.values(), *details.values()))
+    if not texts or set(data) != known:
+        raise BadWeights(f"should hold {', '.join(sorted(known))} as text", source=source, place="keima.pedigree")
+    if data["origin"] == "created":
+        data["origin"] = source
+    return Pedigree(**data, details=details)
