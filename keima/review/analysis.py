@@ -1,0 +1,229 @@
+"""A whole game judged by a network: every position evaluated, every move's loss, the largest mistakes first.
+
+There is no search: a move's loss is the network's judgement before it minus its judgement after it, both for the player
+who moved. A single number is therefore as rough as one look of the network; averages over a game say more. A move that
+is the network's own first choice is never called a mistake, whatever the judgement does next.
+
+The result is plain data, the JSON described in `docs/review-json.md`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from keima.inference.evaluation import Evaluation
+from keima.review.games import ReviewGame, draw_board, san_names
+
+FORMAT = "keima-review"
+FORMAT_VERSION = 1
+TOP_MOVES = 20
+"""How many of the network's moves a position keeps, at most."""
+GRADES = (("blunder", 0.20), ("mistake", 0.10), ("inaccuracy", 0.05))
+"""Name and least loss of winning chances (win + draw / 2) of each grade; below the last a move is "good"."""
+
+Json = dict[str, Any]
+
+
+class Judge(Protocol):
+    """What evaluates positions: `keima.Evaluator`, or anything that answers like it."""
+
+    def __call__(self, positions: Sequence[Any], symmetry: Any = 0) -> list[Evaluation]:
+        """Evaluate positions in their order."""
+        ...
+
+
+def review_game(
+    game: ReviewGame,
+    judge: Judge,
+    network: Json,
+    options: Json,
+    on_progress: Callable[[int], None] | None = None,
+    chunk: int = 32,
+) -> Json:
+    """Judge a game.
+
+    Args:
+        game: the game, played through.
+        judge: evaluates positions.
+        network: the report's `network` object: name, system, format, sha256.
+        options: the report's `options` object: symmetry (0–7 or "average"), precision.
+        on_progress: told how many further positions are done, after each chunk.
+        chunk: positions handed to the judge at a time.
+
+    Returns:
+        The review (docs/review-json.md).
+
+    Raises:
+        UnsupportedPosition: the network cannot take this game (another game, board size or rules).
+    """
+    from keima import __version__
+
+    evaluations = _evaluate(game, judge, options["symmetry"], on_progress, chunk)
+    positions = _positions(game, evaluations)
+    moves = [_move(game, number, positions, evaluations) for number in range(1, len(game.moves) + 1)]
+    graded = [move for move in moves if move.get("grade", "good") != "good"]
+    return {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "keima": __version__,
+        "key": review_key(game, network["sha256"], options),
+        "network": network,
+        "options": options,
+        "game": game.facts,
+        "positions": positions,
+        "moves": moves,
+        "mistakes": [move["number"] for move in sorted(graded, key=lambda move: -move["winrate_loss"])],
+        "players": {side: summarise([m for m in moves if m["player"] == side]) for side in ("black", "white")},
+    }
+
+
+def review_key(game: ReviewGame, network_sha256: str, options: Json) -> str:
+    """A digest of all that decides a review: the network file, the game as played, the options, the format's version.
+
+    A stored review with the same key need not be made again.
+    """
+    facts = {"format": FORMAT_VERSION, "network": network_sha256, "game": game.identity, "options": options}
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _evaluate(
+    game: ReviewGame, judge: Judge, symmetry: Any, on_progress: Callable[[int], None] | None, chunk: int
+) -> list[Evaluation | None]:
+    """One evaluation a position; None where the game is over, so that there is nothing to judge."""
+    evaluations: list[Evaluation | None] = []
+    for begin in range(0, len(game.positions), chunk):
+        part = game.positions[begin : begin + chunk]
+        alive = [position for position in part if not position.is_over]
+        answers = iter(judge(alive, symmetry=symmetry) if alive else [])
+        evaluations += [None if position.is_over else next(answers) for position in part]
+        if on_progress:
+            on_progress(len(part))
+    return evaluations
+
+
+def _positions(game: ReviewGame, evaluations: Sequence[Evaluation | None]) -> list[Json]:
+    kind = game.facts["game"]
+    result: list[Json] = []
+    for ply, (position, evaluation) in enumerate(zip(game.positions, evaluations, strict=True)):
+        side = "black" if position.to_play in ("B", "b") else "white"
+        entry: Json = {"ply": ply, "to_play": side, **draw_board(kind, position)}
+        if evaluation is None:
+            entry.update(_final(kind, position, result[-1] if result else None))
+        else:
+            entry.update(_judged(kind, position, evaluation))
+        result.append(entry)
+    return result
+
+
+def _judged(kind: str, position: Any, evaluation: Evaluation) -> Json:
+    """What the network says of a position that is not over."""
+    entry: Json = {}
+    for name in ("win", "draw", "loss", "value", "lead", "moves_left"):
+        number = getattr(evaluation, name)
+        if number is not None:
+            entry[name] = round(float(number), 5)
+    ranked = sorted(evaluation.policy.items(), key=lambda item: -item[1])[:TOP_MOVES]
+    entry["policy"] = {move: round(float(p), 5) for move, p in ranked if p >= 0.0005 or move == ranked[0][0]}
+    if kind == "chess":
+        entry["san"] = san_names(position, list(entry["policy"])[:8])
+    if evaluation.ownership is not None:
+        entry["ownership"] = [[round(float(point), 2) for point in row] for row in evaluation.ownership]
+    return entry
+
+
+def _final(kind: str, position: Any, before: Json | None) -> Json:
+    """What is known where the game is over: in chess its result; in Go the network's word before the last pass."""
+    if kind == "chess":
+        outcome = position.outcome
+        lost = outcome.winner is not None
+        win, draw, loss = (0.0, 0.0, 1.0) if lost else (0.0, 1.0, 0.0)
+        return {"win": win, "draw": draw, "loss": loss, "value": win - loss, "policy": {}, "outcome": outcome.reason}
+    entry: Json = {"policy": {}, "outcome": "the game is over"}
+    if before and "win" in before:
+        entry.update(win=before["loss"], draw=before["draw"], loss=before["win"], value=-before["value"])
+    if before and "lead" in before:
+        entry["lead"] = -before["lead"]
+    if before and "ownership" in before:
+        entry["ownership"] = [[-point for point in row] for row in before["ownership"]]
+    return entry
+
+
+def _move(game: ReviewGame, number: int, positions: Sequence[Json], evaluations: Sequence[Evaluation | None]) -> Json:
+    """One move: what was played, what the network would have played, what it cost."""
+    played, before, after = game.moves[number - 1], positions[number - 1], positions[number]
+    player = game.players[number - 1]
+    move: Json = {"number": number, "player": player, "move": played}
+    evaluation = evaluations[number - 1]
+    if game.facts["game"] == "chess":
+        names = san_names(game.positions[number - 1], [played])
+        move["san"] = names.get(played, played)
+    if evaluation is not None and before["to_play"] == player:
+        move.update(_against_policy(played, evaluation, before))
+    if "win" in before and "win" in after:
+        mine_before, mine_after = winrate(before, player), winrate(after, player)
+        move["winrate_before"], move["winrate_after"] = mine_before, mine_after
+        move["winrate_loss"] = round(mine_before - mine_after, 5)
+        move["grade"] = grade(move["winrate_loss"], move.get("rank"))
+    if "lead" in before and "lead" in after:
+        lead_before, lead_after = lead(before, player), lead(after, player)
+        move["lead_before"], move["lead_after"] = lead_before, lead_after
+        move["points_loss"] = round(lead_before - lead_after, 4)
+    return move
+
+
+def _against_policy(played: str, evaluation: Evaluation, before: Json) -> Json:
+    """The played move in the network's policy: its probability, its rank, and the move it liked best."""
+    prior = evaluation.policy.get(played)
+    if prior is None:
+        return {}
+    best = evaluation.best
+    facts: Json = {
+        "prior": round(float(prior), 5),
+        "rank": 1 + sum(p > prior for p in evaluation.policy.values()),
+        "best": best,
+        "best_prior": round(float(evaluation.policy[best]), 5),
+    }
+    if best in before.get("san", {}):
+        facts["best_san"] = before["san"][best]
+    return facts
+
+
+def winrate(position: Json, side: str) -> float:
+    """The chances of `side` ("black" or "white") in a position of the review: win + draw / 2."""
+    won = position["win"] if position["to_play"] == side else position["loss"]
+    return round(float(won + position["draw"] / 2), 5)
+
+
+def lead(position: Json, side: str) -> float:
+    """The points `side` is ahead in a position of the review."""
+    return float(position["lead"] if position["to_play"] == side else -position["lead"])
+
+
+def grade(loss: float, rank: int | None = None) -> str:
+    """ "good", "inaccuracy", "mistake" or "blunder" for a loss of winning chances; the first choice is always good."""
+    if rank == 1:
+        return "good"
+    return next((name for name, least in GRADES if loss >= least), "good")
+
+
+def summarise(moves: Sequence[Json]) -> Json:
+    """One player's averages over their moves; losses below zero count as none."""
+    count = len(moves)
+    summary: Json = {"moves": count}
+    losses = [max(0.0, move["winrate_loss"]) for move in moves if "winrate_loss" in move]
+    points = [max(0.0, move["points_loss"]) for move in moves if "points_loss" in move]
+    ranks = [move["rank"] for move in moves if "rank" in move]
+    if losses:
+        summary["mean_winrate_loss"] = round(sum(losses) / len(losses), 5)
+    if points:
+        summary["mean_points_loss"] = round(sum(points) / len(points), 4)
+    if ranks:
+        summary["first_choice"] = round(sum(rank == 1 for rank in ranks) / len(ranks), 4)
+        summary["among_three"] = round(sum(rank <= 3 for rank in ranks) / len(ranks), 4)
+        summary["mean_prior"] = round(sum(move["prior"] for move in moves if "prior" in move) / len(ranks), 5)
+    for name, plural in (("inaccuracy", "inaccuracies"), ("mistake", "mistakes"), ("blunder", "blunders")):
+        summary[plural] = sum(move.get("grade") == name for move in moves)
+    return summary

@@ -1,0 +1,308 @@
+// The page: one state (how many moves are played, what is shown), and every part drawn from it.
+const review = unpack(JSON.parse(byId("review").textContent));
+const isGo = review.game.game === "go";
+const first = isGo ? "black" : "white"; // the side whose chances the graph draws upwards
+const second = isGo ? "white" : "black";
+const state = { ply: 0, sort: "winrate_loss", shown: {} };
+const board = isGo ? new GoBoard(review, byId("board")) : new ChessBoard(review, byId("board"));
+const graphs = [];
+
+function unpack(data) {
+  for (const position of data.positions) {
+    if (typeof position.ownership !== "string") continue;
+    const bytes = Int8Array.from(atob(position.ownership), (c) => (c.charCodeAt(0) << 24) >> 24);
+    position.ownership = Array.from({ length: data.game.ysize }, (_, y) =>
+      Array.from(bytes.subarray(y * data.game.xsize, (y + 1) * data.game.xsize), (b) => b / 100));
+  }
+  return data;
+}
+
+// ---- numbers for one side -------------------------------------------------------------------------------------
+const mine = (position, side) => position.to_play === side;
+const winOf = (position, side) => (mine(position, side) ? position.win : position.loss);
+const winrateOf = (position, side) => winOf(position, side) + (position.draw || 0) / 2;
+const leadOf = (position, side) => (position.lead === undefined ? null : mine(position, side) ? position.lead : -position.lead);
+const sideName = (side) => (side === "black" ? "Black" : "White");
+const playerName = (side) => review.game.players[side] || sideName(side);
+const moveName = (move) => move.san || move.move;
+const moveLabel = (move) => (isGo ? `${move.number}` : `${Math.ceil((move.number + (review.game.first === "black" ? 1 : 0)) / 2)}${move.player === "white" ? "." : "…"}`);
+const GRADES = { good: "good", inaccuracy: "slip", mistake: "error", blunder: "blunder" };
+const gradeClass = (move) => GRADES[move.grade] || "";
+
+function scoreWords(lead) {
+  if (lead === null) return "";
+  const side = lead >= 0 ? first : second;
+  return `${sideName(side)} +${Math.abs(lead).toFixed(1)}`;
+}
+
+function positionWords(ply) {
+  const position = review.positions[ply];
+  const parts = [ply ? `${moveLabel(review.moves[ply - 1])} ${moveName(review.moves[ply - 1])}` : "Start"];
+  parts.push(`${sideName(first)} ${percent(isGo ? winrateOf(position, first) : winOf(position, first))}`);
+  if (!isGo && position.draw !== undefined) parts.push(`draw ${percent(position.draw)}`, `${sideName(second)} ${percent(winOf(position, second))}`);
+  if (position.lead !== undefined) parts.push(scoreWords(leadOf(position, first)));
+  return parts.join(" · ");
+}
+
+// ---- head --------------------------------------------------------------------------------------------------------
+function drawHead() {
+  const { game, network } = review;
+  const player = (side) => html("span", { class: "player" }, html("i", { class: `disc ${side}`, "aria-hidden": "true" }), playerName(side),
+    game.ranks && game.ranks[side] ? html("span", { class: "rank", text: ` ${game.ranks[side]}` }) : null);
+  byId("title").replaceChildren(player(first), html("span", { class: "vs", text: "against" }), player(second));
+  const facts = [game.event, game.date, game.opening, isGo ? `${game.xsize}×${game.ysize}, ${game.rules_name}, komi ${game.komi}` : null,
+    isGo && game.handicap.length ? `handicap ${game.handicap.length}` : null, `${review.moves.length} ${isGo ? "moves" : "half-moves"}`, `judged by ${network.name}`];
+  byId("facts").replaceChildren(...facts.filter(Boolean).map((text) => html("span", { text })));
+  if (game.result) { byId("result").hidden = false; byId("result").textContent = game.result; }
+}
+
+// ---- what changes with the move ------------------------------------------------------------------------------------
+function drawEvalbar() {
+  const position = review.positions[state.ply];
+  const bar = byId("evalbar");
+  if (position.win === undefined) { bar.hidden = true; return; }
+  const a = winOf(position, first), d = position.draw || 0, b = winOf(position, second);
+  const part = (cls, share, side) => html("div", { class: cls, style: `flex-grow:${share}` },
+    share > 0.12 ? html("span", { text: percent(share, 1) }) : null);
+  const drawn = isGo ? [part("b", a + d / 2), part("w", b + d / 2)] : [part("w", a), part("d", d), part("b", b)];
+  drawn[0].style.textAlign = "left";
+  drawn[drawn.length - 1].style.textAlign = "right";
+  bar.replaceChildren(...drawn);
+  bar.setAttribute("aria-label", `Chances: ${positionWords(state.ply)}`);
+}
+
+function drawNow() {
+  const position = review.positions[state.ply];
+  const move = state.ply ? review.moves[state.ply - 1] : null;
+  const box = byId("now");
+  const parts = [];
+  const line = html("div", { class: "line" });
+  if (move) {
+    line.append(html("span", { class: "number", text: isGo ? `Move ${move.number}` : moveLabel(move) }),
+      html("span", { class: "played" }, html("i", { class: `disc ${move.player}`, "aria-hidden": "true" }), isGo ? `${sideName(move.player)} ${moveName(move)}` : moveName(move)));
+    if (move.grade) line.append(html("span", { class: `tag ${gradeClass(move)}`, text: move.grade === "good" ? (move.rank === 1 ? "network's first choice" : "good") : move.grade }));
+  } else line.append(html("span", { class: "played", text: "Before the first move" }));
+  parts.push(line);
+  if (move && move.winrate_loss !== undefined) {
+    const cost = html("p");
+    cost.append(`${sideName(move.player)}'s chances `, html("b", { text: percent(move.winrate_before) }), " → ", html("b", { text: percent(move.winrate_after) }));
+    if (move.points_loss !== undefined) cost.append(", score ", html("b", { text: signed(-move.points_loss) }), " points");
+    parts.push(cost);
+  }
+  if (move && move.prior !== undefined) {
+    const why = html("p");
+    if (move.rank === 1) why.append("The network gave this move ", html("b", { text: percent(move.prior) }), ", its first choice.");
+    else why.append("The network preferred ", html("b", { text: move.best_san || move.best }), ` (${percent(move.best_prior)}); this move ranks `, html("b", { text: `${move.rank}` }), ` with ${percent(move.prior)}.`);
+    parts.push(why);
+  }
+  if (!move) parts.push(html("p", { text: isGo ? "Use the arrow keys, or click in the graph or in a list." : "Use the arrow keys, or click in the graph or in a list." }));
+  if (position.lead !== undefined || position.moves_left !== undefined) {
+    const now = [];
+    if (position.lead !== undefined) now.push(`${scoreWords(leadOf(position, first))} points`);
+    if (position.moves_left !== undefined) now.push(`about ${Math.round(position.moves_left)} half-moves to go`);
+    parts.push(html("p", { text: `Now: ${now.join(", ")}.` }));
+  }
+  const comment = (review.game.comments || {})[String(state.ply)];
+  if (comment) parts.push(html("p", { class: "comment", text: comment }));
+  if (position.outcome) parts.push(html("p", { text: position.outcome }));
+  box.replaceChildren(...parts);
+}
+
+function drawChoice() {
+  const position = review.positions[state.ply];
+  const next = review.moves[state.ply];
+  const list = html("ol");
+  const names = position.san || {};
+  const entries = Object.entries(position.policy).slice(0, 5);
+  const played = next && !entries.some(([move]) => move === next.move) && next.prior !== undefined ? [[next.move, next.prior]] : [];
+  for (const [move, p] of [...entries.slice(0, played.length ? 4 : 5), ...played]) {
+    const isPlayed = next && next.move === move;
+    list.append(html("li", { class: isPlayed ? "played" : "", title: isPlayed ? "played in the game" : null },
+      html("span", { class: "name", text: names[move] || (isPlayed && next.san) || move }), html("span", { class: "bar" }, html("i", { style: `width:${100 * p}%` })), html("span", { class: "pct", text: percent(p) })));
+  }
+  const title = html("h2", null, `The network's moves for ${sideName(position.to_play)}`, next ? html("span", { text: `played next: ${moveName(next)}` }) : null);
+  byId("choice").replaceChildren(title, entries.length ? list : html("p", { class: "about", text: "The game is over here." }));
+}
+
+function show(ply, fromHash) {
+  state.ply = Math.max(0, Math.min(review.positions.length - 1, ply));
+  board.draw(state.ply, state.shown);
+  drawEvalbar();
+  drawNow();
+  drawChoice();
+  for (const graph of graphs) graph.show(state.ply, positionWords(state.ply));
+  byId("where").replaceChildren(`${state.ply}`, html("small", { text: ` / ${review.positions.length - 1}` }));
+  const end = review.positions.length - 1;
+  for (const [id, off] of [["first", state.ply === 0], ["prev", state.ply === 0], ["next", state.ply === end], ["last", state.ply === end]]) byId(id).disabled = off;
+  byId("prevbad").disabled = !bad.some((n) => n < state.ply);
+  byId("nextbad").disabled = !bad.some((n) => n > state.ply);
+  for (const row of document.querySelectorAll("tr[data-move]")) {
+    const current = Number(row.dataset.move) === state.ply;
+    if (current) row.setAttribute("aria-current", "true"); else row.removeAttribute("aria-current");
+    if (current && row.closest(".panel:not([hidden])")) keepInView(row);
+  }
+  if (!fromHash) history.replaceState(null, "", `#move=${state.ply}`);
+}
+
+function keepInView(row) {
+  const panel = row.closest(".panel"), top = row.offsetTop - 34, bottom = row.offsetTop + row.offsetHeight;
+  if (top < panel.scrollTop) panel.scrollTop = top;
+  else if (bottom > panel.scrollTop + panel.clientHeight) panel.scrollTop = bottom - panel.clientHeight;
+}
+
+// ---- lists -----------------------------------------------------------------------------------------------------------
+const bad = review.moves.filter((m) => m.grade && m.grade !== "good").map((m) => m.number);
+const hasPoints = review.moves.some((m) => m.points_loss !== undefined);
+
+function moveRow(move) {
+  const loss = move.winrate_loss === undefined ? "" : signed(-100 * move.winrate_loss);
+  return html("tr", { "data-move": move.number, onclick: () => show(move.number) },
+    html("td", null, html("a", { href: `#move=${move.number}`, onclick: (event) => { event.preventDefault(); } },
+      html("span", { class: "n", text: moveLabel(move) }), html("i", { class: `disc ${move.player}`, title: sideName(move.player) }), moveName(move))),
+    html("td", null, move.grade && move.grade !== "good" ? html("span", { class: `tag ${gradeClass(move)}`, text: move.grade }) : ""),
+    html("td", { class: `loss ${move.winrate_loss > 0.02 ? gradeClass(move) : ""}`, text: loss }),
+    hasPoints ? html("td", { text: move.points_loss === undefined ? "" : signed(-move.points_loss) }) : null,
+    html("td", { class: "wide", text: move.prior === undefined ? "" : percent(move.prior) }),
+    html("td", { text: move.rank === 1 ? "✓" : move.best ? `${move.best_san || move.best}` : "" }));
+}
+
+function table(moves, sortable) {
+  const column = (key, text, hint, cls) => html("th", { scope: "col", class: cls || null, title: hint, "aria-sort": sortable && state.sort === key ? (key === "number" ? "ascending" : "descending") : null },
+    sortable && key ? html("button", { type: "button", onclick: () => { state.sort = key; drawMistakes(); show(state.ply, true); } }, text) : text);
+  return html("table", null,
+    html("thead", null, html("tr", null, column("number", "Move", "in the order of the game"), column(null, "", ""),
+      column("winrate_loss", "Chances", "change of the mover's chances, in percentage points"),
+      hasPoints ? column("points_loss", "Points", "change of the score for the mover") : null,
+      column(null, "Policy", "the probability the network gave the move", "wide"), column(null, "Better", "the network's first choice"))),
+    html("tbody", null, ...moves.map(moveRow)));
+}
+
+function drawMistakes() {
+  const chosen = review.mistakes.map((number) => review.moves[number - 1]);
+  if (state.sort === "number") chosen.sort((a, b) => a.number - b.number);
+  else if (state.sort !== "winrate_loss") chosen.sort((a, b) => b[state.sort] - a[state.sort]);
+  byId("badcount").textContent = chosen.length;
+  byId("panel-mistakes").replaceChildren(chosen.length ? table(chosen, true) : html("p", { class: "none", text: "The network finds no mistake in this game." }));
+}
+
+function drawSummary() {
+  const rows = [["Moves", (p) => p.moves], ["Chances lost a move", (p) => percent(p.mean_winrate_loss, 2)]];
+  if (hasPoints) rows.push(["Points lost a move", (p) => p.mean_points_loss.toFixed(2)]);
+  rows.push(["The network's first choice", (p) => percent(p.first_choice, 0)], ["Among its first three", (p) => percent(p.among_three, 0)],
+    ["Mean policy of the moves", (p) => percent(p.mean_prior)], ["Inaccuracies", (p) => p.inaccuracies], ["Mistakes", (p) => p.mistakes], ["Blunders", (p) => p.blunders]);
+  const { network, options, game } = review;
+  const people = [first, second];
+  const about = html("div", { class: "about" },
+    html("p", { text: `Every position was judged once by the network ${network.name} (${network.format}), ${options.symmetry === "average" ? "averaged over the eight symmetries" : `symmetry ${options.symmetry}`}, without search: a loss is the difference between its judgements before and after the move, so single numbers are rough.` }),
+    html("p", null, "Network file sha256 ", html("code", { text: network.sha256 || "none (fresh weights)" })),
+    html("p", { text: `Record: ${game.source}${game.index > 1 ? `, game ${game.index}` : ""}. Made by keima ${review.keima}.` }),
+    ...(game.notes || []).map((text) => html("p", { text: `Note: ${text}.` })));
+  byId("panel-summary").replaceChildren(
+    html("table", { class: "summary" }, html("thead", null, html("tr", null, html("th", { scope: "col" }),
+      ...people.map((side) => html("th", { scope: "col" }, html("i", { class: `disc ${side}` }), playerName(side))))),
+    html("tbody", null, ...rows.map(([label, value]) => html("tr", null, html("td", { text: label }), ...people.map((side) => html("td", { text: review.players[side].moves ? value(review.players[side]) : "–" })))))), about);
+}
+
+function drawGraphs() {
+  const box = byId("graphs"), total = review.positions.length;
+  const known = review.positions.every((p) => p.win !== undefined);
+  const common = { total, go: show, words: positionWords };
+  const marks = bad.map((number) => ({ ply: number, grade: gradeClass(review.moves[number - 1]) })).filter((m) => m.grade !== "slip");
+  const parts = [];
+  if (known) {
+    const share = new Graph({ ...common, kind: "share", label: "Chances along the game", height: 118, marks, over: isGo ? "area-w" : "area-b", under: isGo ? "area-b" : "area-w",
+      values: review.positions.map((p) => (isGo ? winrateOf(p, first) : winOf(p, first))),
+      draws: !isGo && review.positions.some((p) => p.draw !== undefined) ? review.positions.map((p) => p.draw || 0) : null });
+    graphs.push(share);
+    parts.push(html("h2", null, isGo ? "Black's chances" : "White wins, draws, Black wins", html("span", { text: "click or drag to go there" })), share.node);
+  }
+  const leads = review.positions.map((p) => leadOf(p, first));
+  const left = review.positions.map((p) => (p.moves_left === undefined ? null : p.moves_left));
+  if (leads.some((v) => v !== null)) {
+    const score = new Graph({ ...common, kind: "score", label: "Score along the game", height: 74, values: leads, least: 5 });
+    graphs.push(score);
+    parts.push(html("h2", null, "Score", html("span", { text: `±${score.limit.toFixed(0)} points, up is ${sideName(first)}` })), score.node);
+  } else if (left.some((v) => v !== null)) {
+    const score = new Graph({ ...common, kind: "score", from: 0, label: "Half-moves left", height: 60, values: left, least: 20 });
+    graphs.push(score);
+    parts.push(html("h2", null, "Half-moves left", html("span", { text: `0 to ${score.limit.toFixed(0)}` })), score.node);
+  }
+  if (parts.length) box.replaceChildren(...parts); else box.hidden = true;
+}
+
+// ---- controls ----------------------------------------------------------------------------------------------------------
+function drawToggles() {
+  for (const toggle of board.toggles) {
+    state.shown[toggle.key] = toggle.on;
+    const button = html("button", { class: "word", type: "button", title: toggle.hint, "aria-pressed": String(toggle.on), text: toggle.label });
+    toggle.flip = () => {
+      state.shown[toggle.key] = !state.shown[toggle.key];
+      button.setAttribute("aria-pressed", String(state.shown[toggle.key]));
+      board.draw(state.ply, state.shown);
+    };
+    button.addEventListener("click", toggle.flip);
+    byId("toggles").append(button);
+  }
+}
+
+function selectTab(name) {
+  for (const tab of document.querySelectorAll("[role=tab]")) {
+    const chosen = tab.id === `tab-${name}`;
+    tab.setAttribute("aria-selected", String(chosen));
+    tab.tabIndex = chosen ? 0 : -1;
+    byId(tab.getAttribute("aria-controls")).hidden = !chosen;
+  }
+  const row = document.querySelector(".panel:not([hidden]) tr[aria-current]");
+  if (row) keepInView(row);
+}
+
+function listen() {
+  const jumpBad = (step) => {
+    const goal = step > 0 ? bad.find((n) => n > state.ply) : [...bad].reverse().find((n) => n < state.ply);
+    if (goal) show(goal);
+  };
+  const actions = {
+    first: () => show(0), prev: () => show(state.ply - 1), next: () => show(state.ply + 1), last: () => show(review.positions.length - 1),
+    prevbad: () => jumpBad(-1), nextbad: () => jumpBad(1),
+  };
+  for (const [id, action] of Object.entries(actions)) byId(id).addEventListener("click", action);
+  const keys = { ArrowLeft: actions.prev, ArrowRight: actions.next, ArrowUp: actions.prevbad, ArrowDown: actions.nextbad, Home: actions.first, End: actions.last,
+    PageUp: () => show(state.ply - 10), PageDown: () => show(state.ply + 10) };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const inTabs = event.target.getAttribute && event.target.getAttribute("role") === "tab";
+    if (inTabs && (event.key === "ArrowLeft" || event.key === "ArrowRight")) {
+      const tabs = [...document.querySelectorAll("[role=tab]")], at = tabs.indexOf(event.target);
+      const goal = tabs[(at + (event.key === "ArrowRight" ? 1 : tabs.length - 1)) % tabs.length];
+      selectTab(goal.id.slice(4));
+      goal.focus();
+      event.preventDefault();
+      return;
+    }
+    const toggle = board.toggles.find((t) => t.shortcut === event.key.toLowerCase());
+    const action = keys[event.key] || (toggle && toggle.flip);
+    if (action) { action(); event.preventDefault(); }
+  });
+  for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", () => selectTab(tab.id.slice(4)));
+  window.addEventListener("hashchange", () => show(hashPly(), true));
+}
+
+// "#move=57" opens the page there; "#move=57&tab=summary&show=ownership,numbers" also chooses a list and what is drawn.
+function hashPly() {
+  const wanted = new URLSearchParams(location.hash.slice(1));
+  if (wanted.get("tab")) selectTab(wanted.get("tab"));
+  if (wanted.has("show")) {
+    const chosen = wanted.get("show").split(",");
+    for (const toggle of board.toggles) if (chosen.includes(toggle.key) !== state.shown[toggle.key]) toggle.flip();
+  }
+  return Number.parseInt(wanted.get("move") || "0", 10) || 0;
+}
+
+drawHead();
+drawToggles();
+drawGraphs();
+drawMistakes();
+byId("panel-all").replaceChildren(table(review.moves, false));
+drawSummary();
+listen();
+show(hashPly(), true);

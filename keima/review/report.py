@@ -1,0 +1,160 @@
+"""Reviews as files: JSON, and one self-contained HTML page a game.
+
+The page holds its styles, its script and the review itself; it loads nothing, so it works offline and can be sent as
+it is. The review inside a page is complete: `read_review` gives it back, so a finished page is its own cache.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keima.errors import BadRecord, BadRequest
+from keima.review.analysis import FORMAT, FORMAT_VERSION
+from keima.review.games import game_title
+
+Json = dict[str, Any]
+
+_SCRIPTS = ("svg.js", "go.js", "chess.js", "graphs.js", "app.js")
+_OPENING = '<script type="application/json" id="review">'
+_CLOSING = "</script>"
+
+
+def render_html(review: Json) -> str:
+    """The page of one review (docs/review-json.md)."""
+    scripts = [name for name in _SCRIPTS if name not in ("go.js", "chess.js") or name == f"{review['game']['game']}.js"]
+    return _fill(
+        "report.html",
+        version=html.escape(review["keima"]),
+        title=html.escape(f"{game_title(review['game'])} – keima review"),
+        game=html.escape(review["game"]["game"]),
+        css=_page_file("report.css"),
+        js="\n".join(_page_file(name) for name in scripts),
+        data=_embed(_pack(review)),
+    )
+
+
+def render_index(entries: Sequence[tuple[str, Json]]) -> str:
+    """A page that lists reviews and links to their pages.
+
+    Args:
+        entries: (the page's file name, the review) of each.
+    """
+    rows = []
+    for href, review in entries:
+        game, players = review["game"], review["players"]
+        sides = ("black", "white") if game["game"] == "go" else ("white", "black")
+        cells = [f'<a href="{html.escape(href)}">{html.escape(game_title(game))}</a>', html.escape(game["result"])]
+        for side in sides:
+            loss = players[side].get("mean_winrate_loss")
+            cells.append("–" if loss is None else f"{100 * loss:.2f} %")
+        cells += [str(sum(players[s][name] for s in sides)) for name in ("blunders", "mistakes")]
+        cells.append(str(len(review["moves"])))
+        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    return _fill("index.html", css=_page_file("report.css"), count=str(len(rows)), rows="\n".join(rows))
+
+
+def _page_file(name: str) -> str:
+    return (files("keima.review") / "page" / name).read_text(encoding="utf-8")
+
+
+def _fill(template: str, **parts: str) -> str:
+    """A template with each `{{name}}` replaced once, so that nothing inside a part is taken for a place."""
+    result = []
+    for number, piece in enumerate(_page_file(template).split("{{")):
+        name, found, rest = piece.partition("}}")
+        result.append(piece if number == 0 or not found else parts[name] + rest)
+    return "".join(result)
+
+
+def _embed(review: Json) -> str:
+    """JSON that may stand inside a script element: `<` never appears, so nothing in it can end the element."""
+    return json.dumps(review, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _pack(review: Json) -> Json:
+    """The review with each ownership map as base64 of int8 hundredths, a quarter of its size as JSON."""
+    positions = []
+    for position in review["positions"]:
+        if "ownership" in position:
+            points = np.rint(np.asarray(position["ownership"], dtype=np.float64) * 100).astype(np.int8)
+            position = {**position, "ownership": base64.b64encode(points.tobytes()).decode("ascii")}
+        positions.append(position)
+    return {**review, "positions": positions}
+
+
+def _unpack(review: Json) -> Json:
+    """The inverse of `_pack`, to the last digit."""
+    for position in review["positions"]:
+        if isinstance(position.get("ownership"), str):
+            points = np.frombuffer(base64.b64decode(position["ownership"]), dtype=np.int8)
+            shape = (review["game"]["ysize"], review["game"]["xsize"])
+            position["ownership"] = (points.reshape(shape).astype(np.float64) / 100).round(2).tolist()
+    return review
+
+
+def read_review(path: Path | str) -> Json | None:
+    """The review stored in a page or a JSON file of ours; None if the file is absent.
+
+    Raises:
+        BadRecord: the file is something else, or damaged; it is never overwritten unasked.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRecord(f"cannot be read as a review: {error}", source=str(path)) from error
+    if _OPENING in text:
+        text = text.split(_OPENING, 1)[1].split(_CLOSING, 1)[0]
+    try:
+        review = json.loads(text)
+        if isinstance(review, dict) and review.get("format") == FORMAT:
+            return _unpack(review) if review.get("version") == FORMAT_VERSION else review
+        reason = "no keima review is in it"
+    except (ValueError, KeyError, TypeError) as error:
+        reason = str(error)
+    message = f"exists and is not a review that keima wrote ({reason}); choose another name or remove it"
+    raise BadRecord(message, source=str(path))
+
+
+def write_text(path: Path | str, text: str) -> None:
+    """Write a file whole or not at all; missing folders are made.
+
+    Raises:
+        BadRequest: it cannot be written there.
+    """
+    target = Path(path)
+    temporary: str | None = None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, target)
+        temporary = None
+    except OSError as error:
+        raise BadRequest(f"cannot be written: {error.strerror or error}", source=str(target)) from error
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def write_json(path: Path | str, review: Json) -> None:
+    """Write a review as JSON, whole or not at all.
+
+    Raises:
+        BadRequest: it cannot be written there.
+    """
+    write_text(path, json.dumps(review, ensure_ascii=False, separators=(",", ":")) + "\n")
