@@ -1,0 +1,306 @@
+"""Lc0's attention layers: encoder with smolgen, and the attention policy.
+
+Source: lc0 v0.33, `src/neural/backends/blas/network_blas.cc` (`ForwardEncoderLayer`, policy head) and
+`src/neural/network_legacy.h`. The squares of the board are the tokens: 64 of them, a1, b1, ... h8 seen from the side to
+move. Tensors are [N, 64, E] throughout, E the embedding size.
+
+An encoder differs from the usual transformer's in three points. Normalisation follows the sum (post-norm), and what a
+branch adds is scaled by α: x ← LN(x + α · branch(x)). Smolgen adds to every head's attention logits a 64×64 map made
+from the whole position. Layer norm's ε is 1e-3 or 1e-6, as the network's age has it.
+
+Read by `networks/lc0.py` (residual tower with attention policy) and `networks/lc0_transformer.py` (attention body).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from keima.errors import BadRequest
+
+SQUARES = 64
+POLICY_SIZE = 1858
+_BETWEEN_SQUARES = 1792  # moves that are a pair of squares; the 66 others are promotions to queen, rook, bishop
+SMOLGEN_EPSILON = 1e-3
+
+Activation = Callable[[Tensor], Tensor]
+
+
+def _identity(x: Tensor) -> Tensor:
+    return x
+
+
+def _squared_relu(x: Tensor) -> Tensor:
+    return F.relu(x).square()
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    "relu": F.relu,
+    "mish": F.mish,
+    "none": _identity,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "selu": F.selu,
+    "swish": F.silu,
+    "relu_2": _squared_relu,
+}
+"""Lc0's activation functions by name (`shared/activation.cc`)."""
+
+
+def activation(name: str) -> Activation:
+    """The activation function of that name.
+
+    Raises:
+        BadRequest: Lc0 has no such activation.
+    """
+    if name not in ACTIVATIONS:
+        raise BadRequest(f"unknown activation {name!r}; choose one of {', '.join(ACTIVATIONS)}")
+    return ACTIVATIONS[name]
+
+
+@dataclass(frozen=True)
+class SmolgenConfig:
+    """Sizes of an encoder's smolgen.
+
+    Attributes:
+        compressed: channels kept of each square.
+        hidden: width of the position's summary.
+        generated: numbers per head from which its 64×64 map is made.
+    """
+
+    compressed: int = 32
+    hidden: int = 256
+    generated: int = 256
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """Sizes of one encoder layer.
+
+    Attributes:
+        d_model: width of queries, keys and values, all heads together.
+        feedforward: hidden width of the feed-forward network.
+        smolgen: sizes of its smolgen; None for an encoder without.
+    """
+
+    d_model: int
+    feedforward: int
+    smolgen: SmolgenConfig | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.smolgen, dict):
+            object.__setattr__(self, "smolgen", SmolgenConfig(**self.smolgen))
+
+
+@dataclass(frozen=True)
+class AttentionPolicyConfig:
+    """Sizes of an attention policy head.
+
+    Attributes:
+        embedding: E of the head's own tokens.
+        d_model: width of its queries and keys.
+        encoders: the encoder layers between embedding and queries, usually none.
+        heads: attention heads of those encoders.
+        own_embedding: the head has its own embedding layer; otherwise the heads of a network share one.
+    """
+
+    embedding: int
+    d_model: int
+    encoders: tuple[EncoderConfig, ...] = ()
+    heads: int = 1
+    own_embedding: bool = True
+
+    def __post_init__(self) -> None:
+        layers = (EncoderConfig(**layer) if isinstance(layer, dict) else layer for layer in self.encoders)
+        object.__setattr__(self, "encoders", tuple(layers))
+
+
+class Smolgen(nn.Module):
+    """The whole position → one 64×64 map of attention logits per head.
+
+    Args:
+        embedding: E.
+        heads: attention heads.
+        config: inner sizes.
+        activate: name of the activation after each dense layer.
+    """
+
+    def __init__(self, embedding: int, heads: int, config: SmolgenConfig, activate: str) -> None:
+        super().__init__()
+        self.heads = heads
+        self.activate = activation(activate)
+        self.compress = nn.Linear(embedding, config.compressed, bias=False)
+        self.dense1 = nn.Linear(SQUARES * config.compressed, config.hidden)
+        self.norm1 = nn.LayerNorm(config.hidden, eps=SMOLGEN_EPSILON)
+        self.dense2 = nn.Linear(config.hidden, heads * config.generated)
+        self.norm2 = nn.LayerNorm(heads * config.generated, eps=SMOLGEN_EPSILON)
+
+    def forward(self, x: Tensor, maps: Tensor) -> Tensor:
+        """Tokens [N, 64, E] and the network's shared maps [4096, generated] → logits [N, heads, 64, 64]."""
+        summary = self.compress(x).flatten(1)
+        summary = self.norm1(self.activate(self.dense1(summary)))
+        generated = self.norm2(self.activate(self.dense2(summary)))
+        logits = F.linear(generated.view(-1, self.heads, maps.shape[1]), maps)
+        return logits.view(-1, self.heads, SQUARES, SQUARES)
+
+
+class MultiHeadAttention(nn.Module):
+    """Scaled dot-product attention over the 64 squares, with smolgen's logits added where there is one."""
+
+    def __init__(self, embedding: int, heads: int, config: EncoderConfig, smolgen_activation: str) -> None:
+        super().__init__()
+        self.heads = heads
+        self.depth = config.d_model // heads
+        self.q = nn.Linear(embedding, config.d_model)
+        self.k = nn.Linear(embedding, config.d_model)
+        self.v = nn.Linear(embedding, config.d_model)
+        self.dense = nn.Linear(config.d_model, embedding)
+        self.smolgen: Smolgen | None = None
+        if config.smolgen is not None:
+            self.smolgen = Smolgen(embedding, heads, config.smolgen, smolgen_activation)
+
+    def forward(self, x: Tensor, maps: Tensor | None) -> Tensor:
+        """[N, 64, E] → [N, 64, E]."""
+        q, k, v = (self._split(part(x)) for part in (self.q, self.k, self.v))
+        logits = q @ k.transpose(-1, -2) * self.depth**-0.5
+        if self.smolgen is not None and maps is not None:
+            logits = logits + self.smolgen(x, maps)
+        mixed = torch.softmax(logits, dim=-1) @ v
+        joined: Tensor = self.dense(mixed.transpose(1, 2).flatten(2))
+        return joined
+
+    def _split(self, x: Tensor) -> Tensor:
+        """[N, 64, d_model] → [N, heads, 64, depth]."""
+        return x.view(-1, SQUARES, self.heads, self.depth).transpose(1, 2)
+
+
+class FeedForward(nn.Module):
+    """Two dense layers on each square, the activation between them: [N, 64, E] → [N, 64, E]."""
+
+    def __init__(self, embedding: int, hidden: int, activate: str) -> None:
+        super().__init__()
+        self.activate = activation(activate)
+        self.dense1 = nn.Linear(embedding, hidden)
+        self.dense2 = nn.Linear(hidden, embedding)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, 64, E] → [N, 64, E]."""
+        out: Tensor = self.dense2(self.activate(self.dense1(x)))
+        return out
+
+
+class EncoderLayer(nn.Module):
+    """Attention and feed-forward network, each x ← LN(x + α · branch(x)).
+
+    Args:
+        embedding: E.
+        heads: attention heads.
+        config: inner sizes.
+        smolgen_activation, ffn_activation: names of the activations inside smolgen and the feed-forward network.
+        alpha: α.
+        epsilon: of both layer norms.
+    """
+
+    def __init__(
+        self,
+        embedding: int,
+        heads: int,
+        config: EncoderConfig,
+        *,
+        smolgen_activation: str,
+        ffn_activation: str,
+        alpha: float,
+        epsilon: float,
+    ) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.mha = MultiHeadAttention(embedding, heads, config, smolgen_activation)
+        self.norm1 = nn.LayerNorm(embedding, eps=epsilon)
+        self.ffn = FeedForward(embedding, config.feedforward, ffn_activation)
+        self.norm2 = nn.LayerNorm(embedding, eps=epsilon)
+
+    def forward(self, x: Tensor, maps: Tensor | None) -> Tensor:
+        """Tokens [N, 64, E] and the network's smolgen maps (None where it has none) → [N, 64, E]."""
+        x = self.norm1(x + self.alpha * self.mha(x, maps))
+        out: Tensor = self.norm2(x + self.alpha * self.ffn(x))
+        return out
+
+
+class AttentionPolicy(nn.Module):
+    """A move's logit is query(from) · key(to) / √d; promotions add an offset for the piece and the file reached.
+
+    The 1858 logits are gathered from 64×64 pairs of squares and 8×8×3 promotions (file left, file reached, piece).
+    Promotion to a knight is the bare pair of squares; queen, rook and bishop add their offset and a common one.
+
+    Args:
+        config: sizes; the embedding layer itself belongs to the network, since heads may share it.
+        smolgen_activation, ffn_activation: activations inside the head's own encoders, if it has any.
+    """
+
+    def __init__(self, config: AttentionPolicyConfig, *, smolgen_activation: str, ffn_activation: str) -> None:
+        super().__init__()
+        self.encoders = nn.ModuleList(
+            EncoderLayer(
+                config.embedding,
+                config.heads,
+                layer,
+                smolgen_activation=smolgen_activation,
+                ffn_activation=ffn_activation,
+                alpha=1.0,
+                epsilon=1e-6,
+            )
+            for layer in config.encoders
+        )
+        self.query = nn.Linear(config.embedding, config.d_model)
+        self.key = nn.Linear(config.embedding, config.d_model)
+        self.promotion = nn.Linear(config.d_model, 4, bias=False)
+        self.scale = config.d_model**-0.5
+        self.register_buffer("gather", torch.from_numpy(attention_index()), persistent=False)
+        self.gather: Tensor
+
+    def forward(self, x: Tensor, maps: Tensor | None = None) -> Tensor:
+        """Embedded tokens [N, 64, E] → logits [N, 1858]."""
+        for encoder in self.encoders:
+            x = encoder(x, maps)
+        keys = self.key(x)
+        pairs = self.query(x) @ keys.transpose(1, 2) * self.scale
+        last_rank = self.promotion(keys[:, 56:])  # [N, file reached, (queen, rook, bishop, common)]
+        offsets = last_rank[..., :3] + last_rank[..., 3:]
+        promotions = pairs[:, 48:56, 56:].unsqueeze(-1) + offsets.unsqueeze(1)
+        return torch.cat([pairs.flatten(1), promotions.flatten(1)], dim=1).index_select(1, self.gather)
+
+
+def attention_index() -> NDArray[np.int64]:
+    """Where each of the 1858 moves lies among 64×64 pairs of squares and, after them, 8×8×3 promotions.
+
+    The order of Lc0's moves: first all pairs of squares (from, to) a queen or a knight could go between, 1792 of them;
+    then the promotions to queen, rook and bishop, by file left and file reached (`tables/attention_policy_map.h`).
+
+    Returns:
+        int64 [1858], values in 0 ... 4287.
+    """
+    pairs = np.flatnonzero(reachable())
+    left, reached = np.meshgrid(np.arange(8), np.arange(8), indexing="ij")
+    near = np.flatnonzero(abs(left - reached) <= 1)
+    promotions = SQUARES * SQUARES + (near[:, None] * 3 + np.arange(3)).ravel()
+    index = np.concatenate([pairs, promotions]).astype(np.int64)
+    if len(pairs) != _BETWEEN_SQUARES or len(index) != POLICY_SIZE:
+        raise AssertionError("the move table has the wrong size")
+    return index
+
+
+def reachable() -> NDArray[np.bool_]:
+    """bool [64, 64]: on an empty board a queen or a knight could go from the first square to the second."""
+    square = np.arange(SQUARES)
+    ranks = abs(square[:, None] // 8 - square // 8)
+    files = abs(square[:, None] % 8 - square % 8)
+    lines = (ranks == 0) | (files == 0) | (ranks == files)
+    jumps = ranks * files == 2
+    result: NDArray[np.bool_] = (lines | jumps) & (square[:, None] != square)
+    return result
