@@ -1,7 +1,7 @@
 """The chess kernel: one flat record a position, legal moves, making a move, repetitions, perft.
 
-Two record types share their first fields, so the same kernels run on both. `BOARD` is a position alone (112 bytes; what
-perft copies); `STATE` adds what a search and the encoders need of the game so far: keys of the positions that may
+Two record types share the fields of a board, so the same kernels run on both. `BOARD` is a position alone (112 bytes;
+what perft copies); `STATE` adds what a search and the encoders need of the game so far: keys of the positions that may
 repeat, and the last eight positions. Copying either is one `memcpy`: `states[i] = states[j]`.
 
 A position is kept **from the side to move**: its pieces start on ranks 1 and 2 and its pawns move up, files stay where
@@ -83,7 +83,6 @@ BOARD = np.dtype(_BOARD_FIELDS, align=True)
 
 STATE = np.dtype(
     [
-        *_BOARD_FIELDS,
         ("repetitions", np.int32),  # how often this position occurred before in the known game
         ("strict_repetitions", np.int32),  # the same, where `ep` must agree too: what lc0 counts
         ("known", np.int32),  # plies played since the position the game was set up with
@@ -91,6 +90,7 @@ STATE = np.dtype(
         ("chain", np.int32),  # known positions since the last capture or pawn move, this one included
         ("chain_ep", np.int32),  # 1 where the first of those has an `ep` square
         ("repeated", np.int32),  # how many of those had occurred before (strictly)
+        *_BOARD_FIELDS,  # not first: Numba would take a STATE for a BOARD, and warn of it
         ("keys", np.uint64, (KEYS,)),  # their hashes, the n-th at index n % KEYS
         ("past", np.uint64, (SLOTS, SLOT_WIDTH)),  # the position `known` plies after the set-up, at index known % SLOTS
         ("repeats", np.uint64, (SLOTS, SLOT_WIDTH)),  # the n-th of the `repeated` ones, at index n % SLOTS
