@@ -85,7 +85,7 @@ def parse_lc0(data: bytes) -> Lc0Network | Lc0Transformer:
         raise BadWeights(error.message, place="weights") from error
     network = _assemble(config, weights, multihead)
     left_out = _carry(network, weights, multihead)
-    network.file_notes["format"] = formats
+    network.file_notes.update(format=formats, version=tuple(net.child("min_version").values))
     network.pedigree = Pedigree(
         name=network.pedigree.name,
         format=f"Lc0 {schema.STRUCTURES[formats['network']]}",
@@ -316,7 +316,7 @@ def _write_version(net: Message, network: Lc0Network | Lc0Transformer, plain: bo
     if not plain:
         needed.append((0, 33, 0))
     for name, number in zip(("major", "minor", "patch"), max(needed), strict=True):
-        if number or name != "patch":
+        if number or name in network.file_notes.get("version", ("major", "minor")):
             net.make("min_version").values[name] = number
 
 

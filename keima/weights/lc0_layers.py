@@ -56,14 +56,11 @@ def find(weights: Message, path: Path) -> Any:
 def make(weights: Message, path: Path) -> Message:
     """The message at the path, made with all above it where they are missing (indices in ascending order)."""
     here = weights
-    for name, index in zip(path, [*path[1:], None], strict=True):
+    for name, index in zip(path, (*path[1:], None), strict=False):
         if isinstance(name, int):
             continue
-        if isinstance(index, int):
-            found: list[Message] = here.get(name, [])
-            here = found[index] if index < len(found) else here.make(name)
-        else:
-            here = here.make(name)
+        found: list[Message] = here.get(name, []) if isinstance(index, int) else []
+        here = found[index] if isinstance(index, int) and index < len(found) else here.make(name)
     return here
 
 
