@@ -55,7 +55,7 @@ PLANES: list[tuple[str, str, str]] = [
     (
         "36-43",
         "liberties after move",
-        "legal moves; plane 36 + n: the new chain has n + 1 liberties; plane 43: 8 or more",
+        "legal moves; plane 36 + n: the new chain has n + 1 liberties; plane 43: 8+",
     ),
     ("44", "ladder capture", "legal moves that capture in a ladder a chain of two liberties beside them"),
     ("45", "ladder escape", "legal moves that save from a ladder an own chain in atari beside them"),
@@ -155,7 +155,7 @@ def _hunted_to_death(boards: Any, depth: int, action: int, prey: int, budget: ND
 
 @njit
 def _answer_at(b: Any, adj: int, hunter: int) -> int:
-    """The prey's move that a point beside it offers: that liberty, or the capture of a hunter's chain in atari; or −1."""
+    """The prey's move that a point beside it offers: that liberty, or a capture of hunters in atari; else −1."""
     if b.stones[adj] == EMPTY:
         return adj
     if b.stones[adj] != hunter or b.liberties[b.head[adj]] != 1:
