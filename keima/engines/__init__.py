@@ -1,0 +1,1 @@
+"""Engines other programs drive (GTP, UCI, JSON analysis), and matches between engines."""
