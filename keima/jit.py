@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -29,18 +29,10 @@ def _kernel_stamp() -> str:
     return digest.hexdigest()
 
 
-@overload
-def njit(function: F) -> F: ...
-@overload
-def njit(*, inline: str = "never") -> Callable[[F], F]: ...
-def njit(function: F | None = None, *, inline: str = "never") -> Any:
+def njit(function: F) -> F:
     """Compile `function` with `numba.njit(cache=True, nogil=True)`, its cache valid for these kernel sources only."""
-
-    def compile_lazily(function: F) -> Any:
-        dispatcher = numba.njit(function, cache=True, nogil=True, inline=inline)
-        cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-        if cache_file is not None and hasattr(cache_file, "_source_stamp"):
-            cache_file._source_stamp = _kernel_stamp()
-        return dispatcher
-
-    return compile_lazily if function is None else compile_lazily(function)
+    dispatcher: Any = numba.njit(cache=True, nogil=True)(function)
+    cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if hasattr(cache_file, "_source_stamp"):
+        cache_file._source_stamp = _kernel_stamp()
+    return cast(F, dispatcher)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from keima.errors import BadWeights, UnsupportedNetwork
 from keima.networks.network import Network
@@ -25,11 +27,14 @@ _FORMATS = (
     (looks_like_katago, read_katago),
 )
 
-_WRITERS = {
-    ".safetensors": ("any registered network", None, write_safetensors),
-    ".bin": ("KataGo networks", "katago", write_katago),
-    ".pb": ("Lc0 networks", "lc0", write_lc0),
-    ".txt": ("Leela Zero and KataGo networks", None, None),
+_Writer = Callable[[Any, str | os.PathLike[str]], None]
+
+# A file name's ending → what such a file holds, and the writer for each system (None: any registered network).
+_WRITERS: dict[str, tuple[str, dict[str | None, _Writer]]] = {
+    ".safetensors": ("any registered network", {None: write_safetensors}),
+    ".bin": ("a KataGo network", {"katago": write_katago}),
+    ".pb": ("an Lc0 network", {"lc0": write_lc0}),
+    ".txt": ("a Leela Zero or KataGo network", {"leela-zero": write_leela_zero, "katago": write_katago}),
 }
 
 
@@ -70,10 +75,9 @@ def save(network: Network, path: str | os.PathLike[str]) -> None:
     suffix = Path(name).suffix
     if suffix not in _WRITERS:
         raise UnsupportedNetwork(f"unknown ending {suffix!r}; use one of {', '.join(_WRITERS)}", source=os.fspath(path))
-    takes, system, write = _WRITERS[suffix]
-    if suffix == ".txt":
-        write = {"katago": write_katago, "leela-zero": write_leela_zero}.get(network.system)
-    if write is None or (system is not None and network.system != system):
-        message = f"a {suffix} file holds {takes}, not a {network.system} network; .safetensors holds any"
+    holds, writers = _WRITERS[suffix]
+    write = writers.get(network.system) or writers.get(None)
+    if write is None:
+        message = f"a {suffix} file holds {holds}, not a {network.system} network; .safetensors holds any"
         raise UnsupportedNetwork(message, source=os.fspath(path))
-    write(network, path)  # type: ignore[arg-type]  # the table pairs each system with its writer
+    write(network, path)
