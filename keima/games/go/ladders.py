@@ -85,6 +85,15 @@ def _empty_around(b: Any, loc: int) -> int:
 
 
 @njit
+def _contains(moves: Any, count: int, move: int) -> bool:
+    """Is `move` among the first `count` moves?"""
+    for i in range(count):  # noqa: SIM110 (no generator expressions in kernels)
+        if moves[i] == move:
+            return True
+    return False
+
+
+@njit
 def _find_liberties(b: Any, loc: int, moves: Any, wanted: int) -> int:
     """Write the first `wanted` liberties of the chain of `loc` to `moves`; returns how many there were."""
     stones, following = b.stones, b.next
@@ -94,15 +103,11 @@ def _find_liberties(b: Any, loc: int, moves: Any, wanted: int) -> int:
     while True:
         for step in (-stride, -1, 1, stride):
             near = stone + step
-            if stones[near] == EMPTY:
-                known = False
-                for i in range(found):
-                    known = known or moves[i] == near
-                if not known:
-                    moves[found] = near
-                    found += 1
-                    if found == wanted:
-                        return found
+            if stones[near] == EMPTY and not _contains(moves, found, near):
+                moves[found] = near
+                found += 1
+                if found == wanted:
+                    return found
         stone = wide(following[stone])
         if stone == loc:
             return found
@@ -121,10 +126,7 @@ def _find_captures(b: Any, loc: int, moves: Any) -> int:
             near = stone + step
             if stones[near] == enemy and b.liberties[b.head[near]] == 1:
                 _find_liberties(b, wide(near), moves[found:], 1)
-                known = False
-                for i in range(found):
-                    known = known or moves[i] == moves[found]
-                if not known:
+                if not _contains(moves, found, moves[found]):
                     found += 1
         stone = wide(following[stone])
         if stone == loc:
@@ -132,8 +134,8 @@ def _find_captures(b: Any, loc: int, moves: Any) -> int:
 
 
 @njit
-def _extension_bounds(b: Any, loc: int, colour: int) -> tuple[int, int]:
-    """Bounds (least, most) on the liberties of the chain of `colour` that a stone at `loc` would make or join."""
+def _bounds(b: Any, loc: int, colour: int) -> tuple[int, int, int]:
+    """Captures by a stone of `colour` at `loc`, and bounds (least, most) on the liberties its chain would have."""
     stones = b.stones
     stride = wide(b.stride)
     empty, captures, captured_stones, joined, best_joined = 0, 0, 0, 0, 0
@@ -149,25 +151,35 @@ def _extension_bounds(b: Any, loc: int, colour: int) -> tuple[int, int]:
         elif stone != WALL and b.liberties[b.head[near]] == 1:
             captures += 1
             captured_stones += wide(b.size[b.head[near]])
-    return captures + max(empty, best_joined), empty + captured_stones + joined
+    return captures, captures + max(empty, best_joined), empty + captured_stones + joined
 
 
 @njit
 def _look_as_defender(b: Any, loc: int, frame: Any) -> int:
-    """The chain is in atari and its owner to move: decide at once, or list the moves to try."""
+    """The chain is in atari and its owner to move: decide at once, or list the moves to try.
+
+    KataGo weighs the last move of its list as if it were the extension. Where extending captures as well, it is listed
+    among the captures, and the move weighed may be another capture; we do the same.
+    """
     if b.liberties[b.head[loc]] >= 2 or b.ko != NULL_LOC:
         return _FREE
-    moves = frame.moves
+    moves, colour = frame.moves, b.stones[loc]
     _find_liberties(b, loc, moves, 1)
     extension = wide(moves[0])
-    least, most = _extension_bounds(b, extension, b.stones[loc])
-    if least >= 3:
+    captures, least, most = _bounds(b, extension, colour)
+    if captures == 0 and least >= 3:
         return _FREE
     count = _find_captures(b, loc, moves)
-    if count == 0 and most <= 1:
+    if captures == 0 or not _contains(moves, count, extension):
+        moves[count] = extension
+        count += 1
+    elif moves[count - 1] != extension:
+        captures, least, most = _bounds(b, wide(moves[count - 1]), colour)
+    if least >= 3:
+        return _FREE
+    if count == 1 and most <= 1:
         return _CAUGHT
-    moves[count] = extension
-    frame.count = count + 1
+    frame.count = count
     frame.next = 0
     return _OPEN
 
@@ -416,11 +428,8 @@ def escaping_moves(b: Any, loc: int, moves: Any, scratch: tuple[Any, Any]) -> in
         return 0
     tried = _find_captures(b, loc, moves)
     _find_liberties(b, loc, moves[tried:], 1)
-    for i in range(tried):
-        if moves[i] == moves[tried]:  # its last liberty captures, too: once is enough
-            tried -= 1
-            break
-    tried += 1
+    if not _contains(moves, tried, moves[tried]):
+        tried += 1
     count = 0
     for i in range(tried):
         move = wide(moves[i])
