@@ -32,7 +32,7 @@ def _kernel_stamp() -> str:
 def njit(function: F) -> F:
     """Compile `function` with `numba.njit(cache=True, nogil=True)`, its cache valid for these kernel sources only."""
     dispatcher: Any = numba.njit(cache=True, nogil=True)(function)
-    cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    cache_file: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if hasattr(cache_file, "_source_stamp"):
         cache_file._source_stamp = _kernel_stamp()
     return cast(F, dispatcher)
