@@ -1,8 +1,10 @@
 """A whole game judged by a network: every position evaluated, every move's loss, the largest mistakes first.
 
-There is no search: a move's loss is the network's judgement before it minus its judgement after it, both for the player
-who moved. A single number is therefore as rough as one look of the network; averages over a game say more. A move that
-is the network's own first choice is never called a mistake, whatever the judgement does next.
+There is no search. A move's loss is the network's judgement after its own first choice minus its judgement after the
+move that was played, both for the player who moved: two positions with the same side to move. (The judgement before
+the move would be no fair measure: a network's values lean a little towards, or against, whoever is to move, and the
+lean would be read as a mistake on every second move.) A single number is as rough as one look of the network; averages
+over a game say more. A move that is the network's own first choice loses nothing.
 
 The result is plain data, the JSON described in `docs/review-json.md`.
 """
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from keima.inference.evaluation import Evaluation
@@ -50,7 +52,7 @@ def review_game(
         judge: evaluates positions.
         network: the report's `network` object: name, system, format, sha256.
         options: the report's `options` object: symmetry (0–7 or "average"), precision.
-        on_progress: told how many further positions are done, after each chunk.
+        on_progress: told how many further positions are done, after each chunk; `work(game)` of them in all at most.
         chunk: positions handed to the judge at a time.
 
     Returns:
@@ -63,7 +65,11 @@ def review_game(
 
     evaluations = _evaluate(game, judge, options["symmetry"], on_progress, chunk)
     positions = _positions(game, evaluations)
-    moves = [_move(game, number, positions, evaluations) for number in range(1, len(game.moves) + 1)]
+    choices = _judge_choices(game, evaluations, judge, options["symmetry"], on_progress, chunk)
+    moves = [
+        _move(game, number, positions, evaluations[number - 1], choices.get(number))
+        for number in range(1, len(game.moves) + 1)
+    ]
     graded = [move for move in moves if move.get("grade", "good") != "good"]
     return {
         "format": FORMAT,
@@ -80,6 +86,11 @@ def review_game(
     }
 
 
+def work(game: ReviewGame) -> int:
+    """How many positions a review of this game looks at, at most: each, and the network's choice beside each move."""
+    return len(game.positions) + len(game.moves)
+
+
 def review_key(game: ReviewGame, network_sha256: str, options: Json) -> str:
     """A digest of all that decides a review: the network file, the game as played, the options, the format's version.
 
@@ -93,23 +104,65 @@ def _evaluate(
     game: ReviewGame, judge: Judge, symmetry: Any, on_progress: Callable[[int], None] | None, chunk: int
 ) -> list[Evaluation | None]:
     """One evaluation a position; None where the game is over, so that there is nothing to judge."""
-    evaluations: list[Evaluation | None] = []
-    for begin in range(0, len(game.positions), chunk):
-        part = game.positions[begin : begin + chunk]
-        alive = [position for position in part if not position.is_over]
-        answers = iter(judge(alive, symmetry=symmetry) if alive else [])
-        evaluations += [None if position.is_over else next(answers) for position in part]
+    last = len(game.positions) - 1
+    chess = game.facts["game"] == "chess"
+    over = [position.is_over and (chess or ply == last) for ply, position in enumerate(game.positions)]
+    alive = [position for position, ended in zip(game.positions, over, strict=True) if not ended]
+    answers = _in_chunks(alive, judge, symmetry, on_progress, chunk)
+    return [None if ended else next(answers) for ended in over]
+
+
+def _judge_choices(
+    game: ReviewGame,
+    evaluations: Sequence[Evaluation | None],
+    judge: Judge,
+    symmetry: Any,
+    on_progress: Callable[[int], None] | None,
+    chunk: int,
+) -> dict[int, Json]:
+    """By move number: what the network says of the position after its own first choice, where another was played."""
+    afterwards: dict[int, Any] = {}
+    for number, played in enumerate(game.moves, 1):
+        evaluation = evaluations[number - 1]
+        side = _side(game.positions[number - 1])
+        if evaluation is None or evaluation.win is None or side != game.players[number - 1]:
+            continue
+        if evaluation.best == played:
+            if on_progress:
+                on_progress(1)
+        else:
+            afterwards[number] = game.positions[number - 1].play(evaluation.best)
+    kind = game.facts["game"]
+    alive = [position for position in afterwards.values() if not position.is_over]
+    answers = _in_chunks(alive, judge, symmetry, on_progress, chunk)
+    choices = {}
+    for number, position in afterwards.items():
+        if position.is_over and kind == "go":
+            continue  # a pass that ends the game: what it is worth, agreement about dead stones decides
+        judged = _final(kind, position, None) if position.is_over else _numbers(next(answers))
+        choices[number] = {"to_play": _side(position), **judged}
+    return choices
+
+
+def _in_chunks(
+    positions: Sequence[Any], judge: Judge, symmetry: Any, on_progress: Callable[[int], None] | None, chunk: int
+) -> Iterator[Evaluation]:
+    for begin in range(0, len(positions), chunk):
+        part = positions[begin : begin + chunk]
+        yield from judge(part, symmetry=symmetry)
         if on_progress:
             on_progress(len(part))
-    return evaluations
+
+
+def _side(position: Any) -> str:
+    return "black" if position.to_play in ("B", "b") else "white"
 
 
 def _positions(game: ReviewGame, evaluations: Sequence[Evaluation | None]) -> list[Json]:
     kind = game.facts["game"]
     result: list[Json] = []
     for ply, (position, evaluation) in enumerate(zip(game.positions, evaluations, strict=True)):
-        side = "black" if position.to_play in ("B", "b") else "white"
-        entry: Json = {"ply": ply, "to_play": side, **draw_board(kind, position)}
+        entry: Json = {"ply": ply, "to_play": _side(position), **draw_board(kind, position)}
         if evaluation is None:
             entry.update(_final(kind, position, result[-1] if result else None))
         else:
@@ -120,11 +173,7 @@ def _positions(game: ReviewGame, evaluations: Sequence[Evaluation | None]) -> li
 
 def _judged(kind: str, position: Any, evaluation: Evaluation) -> Json:
     """What the network says of a position that is not over."""
-    entry: Json = {}
-    for name in ("win", "draw", "loss", "value", "lead", "moves_left"):
-        number = getattr(evaluation, name)
-        if number is not None:
-            entry[name] = round(float(number), 5)
+    entry = _numbers(evaluation)
     ranked = sorted(evaluation.policy.items(), key=lambda item: -item[1])[:TOP_MOVES]
     entry["policy"] = {move: round(float(p), 5) for move, p in ranked if p >= 0.0005 or move == ranked[0][0]}
     if kind == "chess":
@@ -132,6 +181,11 @@ def _judged(kind: str, position: Any, evaluation: Evaluation) -> Json:
     if evaluation.ownership is not None:
         entry["ownership"] = [[round(float(point), 2) for point in row] for row in evaluation.ownership]
     return entry
+
+
+def _numbers(evaluation: Evaluation) -> Json:
+    numbers = {name: getattr(evaluation, name) for name in ("win", "draw", "loss", "value", "lead", "moves_left")}
+    return {name: round(float(number), 5) for name, number in numbers.items() if number is not None}
 
 
 def _final(kind: str, position: Any, before: Json | None) -> Json:
@@ -151,26 +205,30 @@ def _final(kind: str, position: Any, before: Json | None) -> Json:
     return entry
 
 
-def _move(game: ReviewGame, number: int, positions: Sequence[Json], evaluations: Sequence[Evaluation | None]) -> Json:
-    """One move: what was played, what the network would have played, what it cost."""
+def _move(
+    game: ReviewGame, number: int, positions: Sequence[Json], evaluation: Evaluation | None, choice: Json | None
+) -> Json:
+    """One move: what was played, what the network would have played, what the difference cost."""
     played, before, after = game.moves[number - 1], positions[number - 1], positions[number]
     player = game.players[number - 1]
     move: Json = {"number": number, "player": player, "move": played}
-    evaluation = evaluations[number - 1]
     if game.facts["game"] == "chess":
-        names = san_names(game.positions[number - 1], [played])
-        move["san"] = names.get(played, played)
+        move["san"] = san_names(game.positions[number - 1], [played]).get(played, played)
     if evaluation is not None and before["to_play"] == player:
         move.update(_against_policy(played, evaluation, before))
+    if choice is None and move.get("rank") == 1:
+        choice = after
     if "win" in before and "win" in after:
-        mine_before, mine_after = winrate(before, player), winrate(after, player)
-        move["winrate_before"], move["winrate_after"] = mine_before, mine_after
-        move["winrate_loss"] = round(mine_before - mine_after, 5)
-        move["grade"] = grade(move["winrate_loss"], move.get("rank"))
+        move.update(winrate_before=winrate(before, player), winrate_after=winrate(after, player))
+        if choice:
+            move["winrate_best"] = winrate(choice, player)
+            move["winrate_loss"] = round(move["winrate_best"] - move["winrate_after"], 5)
+            move["grade"] = grade(move["winrate_loss"])
     if "lead" in before and "lead" in after:
-        lead_before, lead_after = lead(before, player), lead(after, player)
-        move["lead_before"], move["lead_after"] = lead_before, lead_after
-        move["points_loss"] = round(lead_before - lead_after, 4)
+        move.update(lead_before=lead(before, player), lead_after=lead(after, player))
+        if choice:
+            move["lead_best"] = lead(choice, player)
+            move["points_loss"] = round(move["lead_best"] - move["lead_after"], 5)
     return move
 
 
@@ -202,10 +260,8 @@ def lead(position: Json, side: str) -> float:
     return float(position["lead"] if position["to_play"] == side else -position["lead"])
 
 
-def grade(loss: float, rank: int | None = None) -> str:
-    """ "good", "inaccuracy", "mistake" or "blunder" for a loss of winning chances; the first choice is always good."""
-    if rank == 1:
-        return "good"
+def grade(loss: float) -> str:
+    """ "good", "inaccuracy", "mistake" or "blunder" for a loss of winning chances."""
     return next((name for name, least in GRADES if loss >= least), "good")
 
 

@@ -71,7 +71,7 @@ def _open_go(record: Any) -> ReviewGame:
         "xsize": record.xsize,
         "ysize": record.ysize,
         "rules": record.rules.to_json(),
-        "rules_name": f"{record.rules.name} rules",
+        "rules_name": f"{record.rules.name[:1].upper()}{record.rules.name[1:]} rules",
         "komi": record.komi,
         "handicap": list(record.handicap),
         "setup": {"black": list(record.black_setup), "white": list(record.white_setup)},

@@ -83,19 +83,20 @@ function drawNow() {
     if (move.grade) line.append(html("span", { class: `tag ${gradeClass(move)}`, text: move.grade === "good" ? (move.rank === 1 ? "network's first choice" : "good") : move.grade }));
   } else line.append(html("span", { class: "played", text: "Before the first move" }));
   parts.push(line);
-  if (move && move.winrate_loss !== undefined) {
-    const cost = html("p");
-    cost.append(`${sideName(move.player)}'s chances `, html("b", { text: percent(move.winrate_before) }), " → ", html("b", { text: percent(move.winrate_after) }));
-    if (move.points_loss !== undefined) cost.append(", score ", html("b", { text: signed(-move.points_loss) }), " points");
-    parts.push(cost);
-  }
   if (move && move.prior !== undefined) {
     const why = html("p");
     if (move.rank === 1) why.append("The network gave this move ", html("b", { text: percent(move.prior) }), ", its first choice.");
     else why.append("The network preferred ", html("b", { text: move.best_san || move.best }), ` (${percent(move.best_prior)}); this move ranks `, html("b", { text: `${move.rank}` }), ` with ${percent(move.prior)}.`);
     parts.push(why);
   }
-  if (!move) parts.push(html("p", { text: isGo ? "Use the arrow keys, or click in the graph or in a list." : "Use the arrow keys, or click in the graph or in a list." }));
+  if (move && move.winrate_loss !== undefined) {
+    const cost = html("p");
+    if (move.rank === 1) cost.append(`${sideName(move.player)}'s chances after it: `, html("b", { text: percent(move.winrate_after) }));
+    else cost.append("Against its choice: ", html("b", { text: percent(move.winrate_best) }), " → ", html("b", { text: percent(move.winrate_after) }), ` for ${sideName(move.player)}`);
+    if (move.rank !== 1 && move.points_loss !== undefined) cost.append(", ", html("b", { text: signed(-move.points_loss) }), " points");
+    parts.push(cost);
+  }
+  if (!move) parts.push(html("p", { text: "Use the arrow keys, or click in the graph or in a list." }));
   if (position.lead !== undefined || position.moves_left !== undefined) {
     const now = [];
     if (position.lead !== undefined) now.push(`${scoreWords(leadOf(position, first))} points`);
@@ -171,8 +172,8 @@ function table(moves, sortable) {
     sortable && key ? html("button", { type: "button", onclick: () => { state.sort = key; drawMistakes(); show(state.ply, true); } }, text) : text);
   return html("table", null,
     html("thead", null, html("tr", null, column("number", "Move", "in the order of the game"), column(null, "", ""),
-      column("winrate_loss", "Chances", "change of the mover's chances, in percentage points"),
-      hasPoints ? column("points_loss", "Points", "change of the score for the mover") : null,
+      column("winrate_loss", "Chances", "the mover's chances against the network's choice, in percentage points"),
+      hasPoints ? column("points_loss", "Points", "the score against the network's choice") : null,
       column(null, "Policy", "the probability the network gave the move", "wide"), column(null, "Better", "the network's first choice"))),
     html("tbody", null, ...moves.map(moveRow)));
 }
@@ -193,7 +194,7 @@ function drawSummary() {
   const { network, options, game } = review;
   const people = [first, second];
   const about = html("div", { class: "about" },
-    html("p", { text: `Every position was judged once by the network ${network.name} (${network.format}), ${options.symmetry === "average" ? "averaged over the eight symmetries" : `symmetry ${options.symmetry}`}, without search: a loss is the difference between its judgements before and after the move, so single numbers are rough.` }),
+    html("p", { text: `Every position was judged once by the network ${network.name} (${network.format}), ${options.symmetry === "average" ? "averaged over the eight symmetries" : `symmetry ${options.symmetry}`}, without search. A move's loss is its judgement after its own first choice minus its judgement after the move played; single numbers are rough, averages say more. The graphs are smoothed over neighbouring moves; the thin line is the judgement itself.` }),
     html("p", null, "Network file sha256 ", html("code", { text: network.sha256 || "none (fresh weights)" })),
     html("p", { text: `Record: ${game.source}${game.index > 1 ? `, game ${game.index}` : ""}. Made by keima ${review.keima}.` }),
     ...(game.notes || []).map((text) => html("p", { text: `Note: ${text}.` })));

@@ -1,0 +1,133 @@
+"""What the verbs share: options, output that is written whole or not at all, errors as messages, evaluators.
+
+Imports here are light: `keima --help` must not load torch, numba or openvino.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from keima.errors import BadRequest, KeimaError
+
+if TYPE_CHECKING:
+    from keima.inference.evaluator import Evaluator
+    from keima.networks.network import Network
+
+FAILED = 2
+"""Exit status when something could not be read or done."""
+INTERRUPTED = 130
+STDOUT = "-"
+
+NetArgument = Annotated[str, typer.Argument(metavar="NET", help="Network file, of any supported format.")]
+Backend = Annotated[str, typer.Option(help="auto, torch or openvino.")]
+Precision = Annotated[str, typer.Option(help="auto, f32 or bf16.")]
+Symmetry = Annotated[str, typer.Option(help="0 to 7 (1 flips rows, 2 columns, 4 transposes), or average.")]
+BatchSize = Annotated[int, typer.Option("--batch", min=1, help="Positions evaluated together.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores if not given.")]
+Output = Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="Where to write; - is standard output.")]
+
+
+class Group(TyperGroup):
+    """The command group: errors of ours become one line on stderr and status 2, never a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb, and turn what goes wrong into a message and an exit status."""
+        try:
+            return super().invoke(ctx)
+        except KeimaError as error:
+            complain(str(error))
+            raise typer.Exit(FAILED) from error
+        except KeyboardInterrupt as error:
+            complain("interrupted")
+            raise typer.Exit(INTERRUPTED) from error
+        except BrokenPipeError as error:
+            # The reader (`| head`) has gone. Point stdout at nothing, so that closing it at exit is quiet too.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from error
+
+
+def say(message: str) -> None:
+    """Print a message to standard error."""
+    print(message, file=sys.stderr)
+
+
+def complain(message: str) -> None:
+    """Print a message to standard error, in the program's name."""
+    print(f"keima: {message}", file=sys.stderr)
+
+
+@contextmanager
+def open_output(path: str) -> Iterator[IO[str]]:
+    """A text stream to `path` that takes its place when the block ends well; `-` is standard output.
+
+    Raises:
+        BadRequest: it cannot be written there.
+    """
+    if path == STDOUT:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    target = Path(path)
+    temporary: str | None = None
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            yield stream
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, target)
+        temporary = None
+    except OSError as error:
+        raise BadRequest(f"cannot be written: {error.strerror or error}", source=path) from error
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def write_line(stream: IO[str], line: dict[str, Any]) -> None:
+    """One JSON object a line."""
+    stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def read_symmetry(text: str) -> int | str:
+    """A symmetry option's value: 0–7, or "average".
+
+    Raises:
+        BadRequest: neither.
+    """
+    if text == "average":
+        return text
+    if text.isdecimal() and int(text) <= 7:
+        return int(text)
+    raise BadRequest(f"--symmetry takes 0 to 7 or average, not {text!r}")
+
+
+def open_network(path: str) -> Network:
+    """Load a network file.
+
+    Raises:
+        BadWeights, UnsupportedNetwork: as `keima.load`.
+    """
+    from keima.weights.load import load
+
+    return load(path)
+
+
+def open_evaluator(network: Network, backend: str, precision: str, batch: int, threads: int | None = None) -> Evaluator:
+    """An evaluator of a loaded network.
+
+    Raises:
+        BadRequest: an option it does not know.
+    """
+    from keima.inference.evaluator import Evaluator
+
+    return Evaluator(network, backend=backend, precision=precision, batch_size=batch, threads=threads)

@@ -1,0 +1,113 @@
+"""`keima eval`: a network's raw answers, one JSON line a position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keima.cli.common import (
+    FAILED,
+    Backend,
+    BatchSize,
+    NetArgument,
+    Output,
+    Precision,
+    Symmetry,
+    Threads,
+    complain,
+    open_evaluator,
+    open_network,
+    open_output,
+    read_symmetry,
+    write_line,
+)
+from keima.errors import KeimaError
+
+if TYPE_CHECKING:
+    from keima.games.positions import BadLine, PositionLine
+    from keima.inference.evaluator import Evaluator
+
+EXAMPLES = """Examples:
+
+\b
+  keima eval kata1-b6c96.bin.gz positions.jsonl
+  keima eval maia-1900.pb.gz positions.jsonl -o answers.jsonl
+  echo '{"game": "chess", "moves": ["e2e4"]}' | keima eval maia-1900.pb.gz -
+  keima eval kata1-b18c384nbt.bin.gz positions.jsonl.gz --symmetry average --precision bf16
+
+A line: {"id": 7, "game": "go", "rules": "chinese", "komi": 7.5, "moves": [["B","Q16"],["W","D4"]]}
+"""
+
+CHUNK = 256
+"""Lines read before they are evaluated; a pipe that stays open is answered a chunk at a time."""
+
+
+def evaluate(
+    net: NetArgument,
+    positions: Annotated[str, typer.Argument(metavar="POSITIONS.jsonl", help="One position a line; - is stdin.")],
+    backend: Backend = "auto",
+    precision: Precision = "auto",
+    symmetry: Symmetry = "0",
+    batch: BatchSize = 8,
+    threads: Threads = None,
+    output: Output = "-",
+) -> None:
+    """Evaluate positions: policy, win/draw/loss, lead, ownership, for the side to move.
+
+    A line that cannot be read is answered with {"id": …, "error": "…"}, the others as usual; the exit status is then 2.
+    """
+    from keima.games.positions import read_positions
+
+    usual = read_symmetry(symmetry)
+    evaluator = open_evaluator(open_network(net), backend, precision, batch, threads)
+    failed = False
+    with open_output(output) as stream:
+        lines = read_positions(positions)
+        while chunk := list(islice(lines, CHUNK)):
+            for answer in answer_lines(chunk, evaluator, usual):
+                failed = failed or "error" in answer
+                write_line(stream, answer)
+            stream.flush()
+    if failed:
+        complain('some lines could not be answered; see their "error"')
+        raise typer.Exit(FAILED)
+
+
+def answer_lines(
+    lines: list[PositionLine | BadLine], evaluator: Evaluator, symmetry: int | str
+) -> Iterator[dict[str, Any]]:
+    """The answers of some lines, in their order; positions the network cannot take become errors of their own."""
+    from keima.games.positions import BadLine
+
+    answers: dict[int, dict[str, Any]] = {}
+    good: list[tuple[int, PositionLine]] = []
+    for number, line in enumerate(lines):
+        if isinstance(line, BadLine):
+            answers[number] = {"id": line.id, "error": str(line.error)}
+        else:
+            good.append((number, line))
+    try:
+        found = _evaluate([line for _, line in good], evaluator, symmetry)
+        answers.update({number: answer for (number, _), answer in zip(good, found, strict=True)})
+    except KeimaError:
+        for number, line in good:  # one of them is at fault: ask one by one
+            try:
+                answers[number] = _evaluate([line], evaluator, symmetry)[0]
+            except KeimaError as error:
+                answers[number] = {"id": line.id, "error": error.message}
+    return (answers[number] for number in range(len(lines)))
+
+
+def _evaluate(lines: list[PositionLine], evaluator: Evaluator, symmetry: int | str) -> list[dict[str, Any]]:
+    options: dict[str, Any] = {"symmetry": [symmetry if line.symmetry is None else line.symmetry for line in lines]}
+    profiles = [line.options.get("profile") for line in lines]
+    if any(profile is not None for profile in profiles):
+        options["profile"] = profiles
+    optimism = [line.options.get("policy_optimism", 0.0) for line in lines]
+    if any(optimism):
+        options["policy_optimism"] = optimism
+    evaluations = evaluator([line.position for line in lines], **options)
+    return [{"id": line.id, **answer.to_json()} for line, answer in zip(lines, evaluations, strict=True)]

@@ -1,0 +1,54 @@
+"""The `keima` command: one verb a file, each loading what it needs when it runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from keima.cli import bench, compress, convert, eval, planes, review, show
+from keima.cli.common import Group
+
+app = typer.Typer(
+    cls=Group,
+    name="keima",
+    help="The AlphaGo family of networks: evaluate positions, review games, look inside, convert files.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from keima import __version__
+
+        typer.echo(f"keima {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    """Carry the options of the command itself."""
+
+
+_VERBS = (
+    ("review", review.review, review.EXAMPLES, "Review SGF and PGN games: HTML pages and JSON."),
+    ("eval", eval.evaluate, eval.EXAMPLES, "A network's answers, one JSON line a position."),
+    ("planes", planes.planes, planes.EXAMPLES, "The input planes of positions."),
+    ("show", show.show, show.EXAMPLES, "What a network is made of; its policy drawn."),
+    ("convert", convert.convert, convert.EXAMPLES, "Write a network in another file format."),
+    ("bench", bench.bench, bench.EXAMPLES, "How fast it is here, beside the limit."),
+)
+for _name, _verb, _examples, _short in _VERBS:
+    app.command(_name, epilog=_examples, short_help=_short)(_verb)
+app.add_typer(compress.app, name="compress", short_help="Make a network smaller: fold.")
+
+
+def main() -> None:
+    """Run the command line; never returns."""
+    app()

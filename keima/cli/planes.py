@@ -1,0 +1,85 @@
+"""`keima planes`: the input planes themselves, one JSON line a position."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keima.cli.common import FAILED, Output, Symmetry, complain, open_output, read_symmetry, write_line
+from keima.errors import BadRequest, KeimaError
+
+if TYPE_CHECKING:
+    from keima.encodings.encoding import Encoding
+    from keima.games.positions import PositionLine
+
+EXAMPLES = """Examples:
+
+\b
+  keima planes katago positions.jsonl
+  keima planes lc0 positions.jsonl -o planes.jsonl
+  echo '{"game": "go", "xsize": 9, "moves": [["B","E5"]]}' | keima planes alphago-zero -
+
+Encodings: alphago, alphago-zero, leela-zero, katago, katago-guide, lc0.
+"""
+
+
+def planes(
+    encoding: Annotated[str, typer.Argument(metavar="ENCODING", help="The encoding's name, as listed below.")],
+    positions: Annotated[str, typer.Argument(metavar="POSITIONS.jsonl", help="One position a line; - is stdin.")],
+    symmetry: Symmetry = "0",
+    output: Output = "-",
+) -> None:
+    """Print the planes (C × H × W, rows from the top) and globals that a network would see.
+
+    A line that cannot be read is answered with {"id": …, "error": "…"}, the others as usual; the exit status is then 2.
+    """
+    from keima.encodings.registry import get_encoding
+    from keima.games.positions import BadLine, read_positions
+
+    usual = read_symmetry(symmetry)
+    chosen = get_encoding(encoding)
+    failed = False
+    with open_output(output) as stream:
+        for line in read_positions(positions):
+            try:
+                if isinstance(line, BadLine):
+                    raise line.error
+                answer = {"id": line.id, **encode_line(line, chosen, usual)}
+            except KeimaError as error:
+                failed = True
+                answer = {"id": line.id, "error": str(error)}
+            write_line(stream, answer)
+    if failed:
+        complain('some lines could not be encoded; see their "error"')
+        raise typer.Exit(FAILED)
+
+
+def encode_line(line: PositionLine, encoding: Encoding, symmetry: int | str) -> dict[str, Any]:
+    """The `planes` and, where the encoding has them, `globals` of one line, as nested lists.
+
+    Raises:
+        UnsupportedPosition: the encoding cannot take the position.
+        BadRequest: a symmetry it does not have.
+    """
+    chosen = symmetry if line.symmetry is None else line.symmetry
+    if not isinstance(chosen, int) or chosen >= encoding.symmetries:
+        raise BadRequest(
+            f"planes are made in one symmetry, below {encoding.symmetries} for {encoding.name}; not {chosen}"
+        )
+    encoding.check(line.position)
+    options = {name: [value] for name, value in line.options.items()}
+    batch = encoding.encode([line.position], chosen, options or None)
+    answer: dict[str, Any] = {"planes": _plain(batch.inputs["planes"][0])}
+    for name in ("globals", "metadata"):
+        if name in batch.inputs:
+            answer[name] = _plain(batch.inputs[name][0])
+    return answer
+
+
+def _plain(array: Any) -> Any:
+    """Nested lists of numbers, whole ones as integers and the others as short as float32 allows."""
+    if array.ndim:
+        return [_plain(part) for part in array]
+    number = float(str(array))
+    return int(number) if number.is_integer() else number

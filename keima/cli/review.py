@@ -1,0 +1,152 @@
+"""`keima review`: whole games judged by a network, as HTML pages and JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keima.cli.common import (
+    FAILED,
+    Backend,
+    BatchSize,
+    Precision,
+    Symmetry,
+    Threads,
+    complain,
+    open_evaluator,
+    open_network,
+    open_output,
+    read_symmetry,
+)
+from keima.errors import BadRequest
+
+if TYPE_CHECKING:
+    from keima.review.analysis import Judge
+    from keima.review.batch import Result, Reviewer, Task
+
+EXAMPLES = """Examples:
+
+\b
+  keima review game.sgf --net kata1-b6c96.bin.gz
+  keima review game.sgf --net kata1-b6c96.bin.gz -o report.html --json report.json
+  keima review my-games/ archive.zip --net kata1-b18c384nbt.bin.gz -o reports --symmetry average
+  keima review games.pgn --net maia-1900.pb.gz
+
+Run it again, and finished games are not evaluated again: each page carries its review and the key of network, game
+and options. --json writes the review of docs/review-json.md: one object, or for several games one a line.
+"""
+
+
+def review(
+    games: Annotated[list[str], typer.Argument(metavar="GAME...", help="SGF or PGN: files, .gz, .zip, folders.")],
+    net: Annotated[str | None, typer.Option(metavar="NET", help="Network file that judges (required for now).")] = None,
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="OUT", help="FILE.html for one game, or a folder.")
+    ] = "reports",
+    json_path: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Also write JSON; - is stdout.")
+    ] = None,
+    backend: Backend = "auto",
+    precision: Precision = "auto",
+    symmetry: Symmetry = "0",
+    batch: BatchSize = 8,
+    threads: Threads = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N games.")] = None,
+) -> None:
+    """Review games: every position and move judged, the largest mistakes first, one HTML page a game.
+
+    The pages' names are printed. A game that cannot be read is reported, the others go on; the exit status is then 2.
+    """
+    from keima.review.batch import Reviewer, plan, read_records
+
+    if net is None:
+        raise BadRequest(
+            "name the network that is to judge: --net FILE (KataGo .bin.gz or Leela Zero .txt.gz for Go, "
+            "Lc0 or Maia .pb.gz for chess)"
+        )
+    options = {"symmetry": read_symmetry(symmetry), "precision": "f32" if precision == "auto" else precision}
+    reviewer = Reviewer(net, options, lambda: _open_judge(net, backend, precision, batch, threads))
+    records = read_records(games, limit)
+    tasks = plan(records, output)
+    with open_output(json_path) if json_path else nullcontext() as stream:
+        results = _run(tasks, reviewer, stream, quiet=json_path == "-")
+    if len(tasks) > 1:
+        _write_index(results, Path(output))
+    if any(result.error for result in results):
+        raise typer.Exit(FAILED)
+
+
+def _open_judge(
+    net: str, backend: str, precision: str, batch: int, threads: int | None
+) -> tuple[Judge, dict[str, Any]]:
+    network = open_network(net)
+    pedigree = network.pedigree
+    facts = {"name": pedigree.name, "system": network.system, "format": pedigree.format}
+    return open_evaluator(network, backend, precision, batch, threads), facts
+
+
+def _run(tasks: list[Task], reviewer: Reviewer, json_stream: IO[str] | None, quiet: bool) -> list[Result]:
+    """Review every game; prints each page's name, writes each review to the JSON stream, complains about failures."""
+    from dataclasses import replace
+
+    from keima.review.batch import review_task
+
+    results = []
+    with _progress(len(tasks)) as (begin, advance):
+        for number, task in enumerate(tasks, 1):
+            begin(number, task)
+            result = review_task(task, reviewer, advance)
+            if result.error:
+                complain(str(result.error))
+            elif not quiet:
+                print(result.page, flush=True)
+            if json_stream is not None and result.review is not None:
+                json_stream.write(json.dumps(result.review, ensure_ascii=False, separators=(",", ":")) + "\n")
+            results.append(replace(result, review=result.review and {**result.review, "positions": []}))
+    reused = sum(result.reused for result in results)
+    failed = sum(result.error is not None for result in results)
+    done = f"{len(results) - failed} of {len(results)} games reviewed"
+    print(f"{done}, {reused} of them already before" if reused else done, file=sys.stderr)
+    return results
+
+
+Begin = Callable[[int, "Task"], None]
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[tuple[Begin, Callable[[int], None] | None]]:
+    """A progress bar on standard error where that is a terminal, else nothing."""
+    if not sys.stderr.isatty():
+        yield (lambda number, task: None), None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        games = progress.add_task("games", total=total) if total > 1 else None
+        positions = progress.add_task("positions", total=None)
+
+        def begin(number: int, task: Task) -> None:
+            length = 2 * len(getattr(task.record, "moves", ())) + 1
+            progress.reset(positions, total=length, description=task.page.stem[:40])
+            if games is not None:
+                progress.update(games, completed=number - 1)
+
+        yield begin, lambda count: progress.advance(positions, count)
+
+
+def _write_index(results: list[Result], folder: Path) -> None:
+    """A page that lists the games that were reviewed, beside their pages."""
+    from keima.review.report import render_index, write_text
+
+    entries = [(result.page.name, result.review) for result in results if result.review is not None]
+    if entries:
+        write_text(folder / "index.html", render_index(entries))
+        print(folder / "index.html")

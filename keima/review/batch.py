@@ -1,0 +1,155 @@
+"""Many games reviewed one after another: where each report goes, what is finished already, what failed.
+
+A finished report is its own cache: the review in it carries a key of network file, game and options
+(`analysis.review_key`), and where that key is the one wanted, nothing is evaluated again. So a run that was interrupted
+goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from keima.errors import BadRequest, KeimaError
+from keima.games.files import GameFile, find_game_files
+from keima.review.analysis import Judge, review_game, review_key
+from keima.review.games import ReviewGame, open_game
+from keima.review.report import Json, read_review, render_html, write_text
+
+
+@dataclass(frozen=True)
+class Task:
+    """One game to review.
+
+    Attributes:
+        record: the game record, or what was wrong with it.
+        page: where its report goes.
+    """
+
+    record: Any
+    page: Path
+
+
+@dataclass(frozen=True)
+class Result:
+    """One game's end.
+
+    Attributes:
+        page: its report.
+        review: the review; None if it failed.
+        error: what went wrong; None if nothing did.
+        reused: whether the report was finished already and nothing was evaluated.
+    """
+
+    page: Path
+    review: Json | None = None
+    error: KeimaError | None = None
+    reused: bool = False
+
+
+class Reviewer:
+    """Judges games with one network, which is opened when the first game needs it.
+
+    Args:
+        net: the network file.
+        options: the report's `options`: symmetry, precision.
+        open_judge: opens the network; returns what evaluates positions and the report's `network` object.
+
+    Raises:
+        BadWeights: the network file cannot be read.
+    """
+
+    def __init__(self, net: str, options: Json, open_judge: Callable[[], tuple[Judge, Json]]) -> None:
+        from keima.weights.files import sha256_of
+
+        self.sha256 = sha256_of(net)
+        self.options = options
+        self._open_judge = open_judge
+        self._opened: tuple[Judge, Json] | None = None
+
+    def key(self, game: ReviewGame) -> str:
+        """The key of this game's review by this network with these options."""
+        return review_key(game, self.sha256, self.options)
+
+    def review(self, game: ReviewGame, on_progress: Callable[[int], None] | None = None) -> Json:
+        """Judge a game; raises as `review_game`, and as the network's reader the first time."""
+        if self._opened is None:
+            self._opened = self._open_judge()
+        judge, network = self._opened
+        return review_game(game, judge, {**network, "sha256": self.sha256}, self.options, on_progress)
+
+
+def read_records(paths: Iterable[str], limit: int | None = None) -> list[Any]:
+    """The records of all games in files, archives and folders, in order; a broken one as its `BadRecord`."""
+    return list(islice(_records(paths), limit))
+
+
+def _records(paths: Iterable[str]) -> Iterator[Any]:
+    for file in find_game_files(paths):
+        if not isinstance(file, GameFile):
+            yield file
+        elif file.game == "chess":
+            from keima.games.chess.pgn import read_pgn_file
+
+            yield from read_pgn_file(file)
+        else:
+            from keima.games.go.sgf import read_sgf_file
+
+            yield from read_sgf_file(file)
+
+
+def plan(records: Sequence[Any], output: str) -> list[Task]:
+    """Where each game's report goes.
+
+    Args:
+        records: from `read_records`.
+        output: a name ending in .html, for a single game; else a folder, where pages are named after the files.
+
+    Raises:
+        BadRequest: one .html file for several games.
+    """
+    target = Path(output)
+    if target.suffix.lower() in (".html", ".htm") and not target.is_dir():
+        if len(records) > 1:
+            raise BadRequest(f"{len(records)} games do not fit in one page; name a folder", source=output)
+        return [Task(record, target) for record in records]
+    taken: dict[str, int] = {}
+    return [Task(record, target / _page_name(record, taken)) for record in records]
+
+
+def _page_name(record: Any, taken: dict[str, int]) -> str:
+    """A name after the record's file, with the game's number from the second on, and never the same one twice."""
+    source = getattr(record, "source", None) or "game"
+    name = source.rsplit("!", 1)[-1]
+    stem = GameFile(name, Path(name)).stem
+    index = getattr(record, "index", 1)
+    base = stem if index == 1 else f"{stem}-{index}"
+    taken[base] = taken.get(base, 0) + 1
+    return f"{base}.html" if taken[base] == 1 else f"{base}~{taken[base]}.html"
+
+
+def review_task(task: Task, reviewer: Reviewer, on_progress: Callable[[int], None] | None = None) -> Result:
+    """Review one game and write its page, unless a finished one lies there; what goes wrong is in the result."""
+    if isinstance(task.record, KeimaError):
+        return Result(task.page, error=task.record)
+    try:
+        game = open_game(task.record)
+        stored = read_review(task.page)
+        reused = stored is not None and stored.get("key") == reviewer.key(game)
+        if reused and stored is not None:
+            review = {**stored, "game": game.facts}
+        else:
+            review = reviewer.review(game, on_progress)
+        page = render_html(review)
+        if not reused or task.page.read_text(encoding="utf-8") != page:
+            write_text(task.page, page)
+    except KeimaError as error:
+        return Result(task.page, error=error if error.source else error.at(source=_name(task.record)))
+    return Result(task.page, review, reused=reused)
+
+
+def _name(record: Any) -> str:
+    return f"{record.source}: game {record.index}" if record.index > 1 else str(record.source)
