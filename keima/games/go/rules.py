@@ -236,18 +236,18 @@ def _parse_shorthand(text: str) -> tuple[Rules, float | None]:
     """Rules from "koPOSITIONALscoreAREAtaxNONEsui1..."."""
     options: dict[str, Any] = {}
     rest = text.strip()
-    while rest:
-        prefix = next((prefix for prefix in _SHORTHAND if rest.startswith(prefix)), "")
-        name, values = _SHORTHAND.get(prefix, ("", re.compile("(?!)")))
-        rest = rest[len(prefix) :].lstrip()
-        value = values.match(rest)
+    while rest or not options:
+        prefix = next((prefix for prefix in _SHORTHAND if rest.startswith(prefix)), None)
+        value = None
+        if prefix is not None:
+            name, values = _SHORTHAND[prefix]
+            rest = rest[len(prefix) :].lstrip()
+            value = values.match(rest)
         if value is None:
-            break
+            names = ", ".join(RULE_NAMES)
+            raise BadPosition(f"rules {_shown(text)}: unknown; known are {names}, and KataGo's JSON and shorthand")
         options[name] = value.group()
         rest = rest[value.end() :].lstrip()
-    if rest or not options:
-        names = ", ".join(RULE_NAMES)
-        raise BadPosition(f"rules {_shown(text)}: unknown; known are {names}, and KataGo's JSON and shorthand")
     komi = options.pop("komi", None)
     for name in ("suicide", "has_button", "friendly_pass_ok"):
         if name in options:
