@@ -20,7 +20,7 @@ in `networks/lc0_transformer.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -167,9 +167,14 @@ class SqueezeExcitation(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[N, C, 8, 8] → [N, C, 8, 8]."""
-        mean = x.mean(dim=(2, 3))
-        w, b = self.fc2(self.activate(self.fc1(mean))).unsqueeze(-1).unsqueeze(-1).chunk(2, dim=1)
+        squeezed = self.activate(self.fc1(x.mean(dim=(2, 3))))
+        # one linear layer a half: OpenVINO then needs no node that splits them (6 % of a 6×64 network's time)
+        w, b = (F.linear(squeezed, *half)[:, :, None, None] for half in self._halves())
         return torch.sigmoid(w) * x + b
+
+    def _halves(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Weight and bias that make W, and those that make B."""
+        return zip(self.fc2.weight.chunk(2), self.fc2.bias.chunk(2), strict=True)
 
 
 class ResidualBlock(nn.Module):
