@@ -74,16 +74,20 @@ class ResidualBlock(nn.Module):
         return F.relu(x + y)
 
 
-def build_tower(kind: str, blocks: int, channels: int) -> nn.Sequential:
-    """The blocks after the stem: residual blocks (two convolutions each) or plain ones (one convolution each).
+def check_sizes(blocks: int, channels: int, tower: str = "residual") -> None:
+    """Refuse a tower that cannot be.
 
     Raises:
-        BadRequest: `kind` is not one of `TOWERS`, or a size is not positive.
+        BadRequest: `tower` is not one of `TOWERS`, or a size is too small.
     """
-    if kind not in TOWERS:
-        raise BadRequest(f"unknown tower {kind!r}; choose one of {', '.join(TOWERS)}")
+    if tower not in TOWERS:
+        raise BadRequest(f"unknown tower {tower!r}; choose one of {', '.join(TOWERS)}")
     if blocks < 0 or channels < 1:
         raise BadRequest(f"a tower needs blocks ≥ 0 and channels ≥ 1, not {blocks} and {channels}")
+
+
+def build_tower(kind: str, blocks: int, channels: int) -> nn.Sequential:
+    """The blocks after the stem: residual blocks (two convolutions each) or plain ones (one convolution each)."""
     if kind == "residual":
         return nn.Sequential(*(ResidualBlock(channels) for _ in range(blocks)))
     return nn.Sequential(*(ConvolutionBlock(channels, channels) for _ in range(blocks)))
@@ -158,6 +162,7 @@ class AlphaGoZeroNetwork(Network):
         value_hidden: int = 256,
     ) -> None:
         super().__init__()
+        check_sizes(blocks, channels, tower)
         self.config = {
             "blocks": blocks,
             "channels": channels,
@@ -207,6 +212,7 @@ class AlphaGoZeroSeparateNetworks(Network):
         value_hidden: int = 256,
     ) -> None:
         super().__init__()
+        check_sizes(blocks, channels, tower)
         self.config = {
             "blocks": blocks,
             "channels": channels,

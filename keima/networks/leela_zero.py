@@ -22,6 +22,7 @@ from keima.networks.alphago_zero import (
     PolicyHead,
     ValueHead,
     build_tower,
+    check_sizes,
     decode_two_heads,
 )
 from keima.networks.network import Array, Heads, Network, Pedigree
@@ -52,6 +53,7 @@ class LeelaZeroNetwork(Network):
         value_hidden: int = 256,
     ) -> None:
         super().__init__()
+        check_sizes(blocks, channels)
         self.config = {
             "blocks": blocks,
             "channels": channels,
