@@ -14,7 +14,7 @@ import numpy as np
 from keima.encodings.encoding import Array, Batch, Encoding, LegalMoves
 from keima.errors import BadRequest
 from keima.inference.evaluation import Evaluation
-from keima.networks.network import Heads, softmax
+from keima.networks.network import Heads
 
 AVERAGE = "average"
 """In place of a symmetry: the mean of the answers under all of the encoding's symmetries."""
@@ -82,7 +82,9 @@ def answers(tasks: Sequence[Task], heads: Heads, encoding: Encoding) -> list[Eva
     for name in ("value", "lead", "moves_left"):
         if (column := getattr(heads, name)) is not None:
             numbers[name] = column.tolist()
-    extra = {name: column.tolist() for name, column in heads.extra.items()}
+    rows = [dict(zip(numbers, row, strict=True)) for row in zip(*numbers.values(), strict=True)]
+    names = list(heads.extra)
+    extra = list(zip(*(heads.extra[name].tolist() for name in names), strict=True)) if names else [()] * len(tasks)
     result = []
     for row, task in enumerate(tasks):
         policy, logits = legal_policy(heads.policy[row], encoding.legal_moves(task.position, task.symmetry))
@@ -90,26 +92,21 @@ def answers(tasks: Sequence[Task], heads: Heads, encoding: Encoding) -> list[Eva
         if heads.ownership is not None:
             restored = encoding.restore(heads.ownership[row], task.position, task.symmetry)
             ownership = np.ascontiguousarray(restored, dtype=np.float32)
-        result.append(
-            Evaluation(
-                policy,
-                logits,
-                ownership=ownership,
-                extra={name: column[row] for name, column in extra.items()},
-                **{name: column[row] for name, column in numbers.items()},
-            )
-        )
+        further = dict(zip(names, extra[row], strict=True))
+        result.append(Evaluation(policy, logits, ownership=ownership, extra=further, **(rows[row] if rows else {})))
     return result
 
 
 def legal_policy(policy: Array, legal: LegalMoves) -> tuple[dict[str, float], dict[str, float]]:
     """Probabilities (renormalised) and logits of the legal moves by name, from one position's logits [A]."""
-    logits = policy[legal.indices]
-    probabilities = softmax(logits.astype(np.float64)) if len(logits) else logits
-    return (
-        dict(zip(legal.names, probabilities.tolist(), strict=True)),
-        dict(zip(legal.names, logits.tolist(), strict=True)),
-    )
+    logits = policy.take(legal.indices)
+    probabilities = logits.astype(np.float64)
+    if len(probabilities):
+        probabilities -= np.maximum.reduce(probabilities)
+        np.exp(probabilities, out=probabilities)
+        probabilities /= np.add.reduce(probabilities)
+    names = legal.names
+    return dict(zip(names, probabilities.tolist(), strict=True)), dict(zip(names, logits.tolist(), strict=True))
 
 
 def average(each: Sequence[Evaluation]) -> Evaluation:

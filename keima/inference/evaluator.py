@@ -17,8 +17,8 @@ from keima.networks.network import Heads, Network
 BACKENDS = ("auto", "torch", "openvino")
 PRECISIONS = ("auto", "f32", "bf16")
 
-_IN_FLIGHT = 2
-"""Batches started before the first one's answers are read: one runs while Python encodes and decodes another."""
+_IN_FLIGHT = 3
+"""Batches started before the first one's answers are read: two are under way while Python encodes and decodes."""
 
 
 class Evaluator:
@@ -111,7 +111,7 @@ class Evaluator:
     def submit(self, batch: Batch) -> Handle:
         """Start one encoded batch; `result()` of what is returned waits for it.
 
-        Two batches of `batch_size` positions can be under way; further ones wait for room. On the torch backend and a
+        Three batches of `batch_size` positions can be under way; further ones wait for room. On the torch backend and a
         CPU, the batch is run before this returns. The arrays of `batch.inputs` may be changed afterwards.
         """
         return Handle(self._backend.submit(batch.inputs), batch.context, self.network)

@@ -33,7 +33,7 @@ from keima.networks.network import Network
 SHAPES_KEPT = 16
 """Compiled networks (board shapes) kept in memory; the one longest unused goes first."""
 
-BATCHES_IN_FLIGHT = 2
+BATCHES_IN_FLIGHT = 3
 """Batches that can be under way before `submit` waits for the first of them."""
 
 
