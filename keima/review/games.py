@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -84,6 +86,8 @@ def _open_chess(record: Any) -> ReviewGame:
     positions = list(record.positions())
     facts = {
         **_common_facts(record),
+        "date": record.date.replace(".", "-"),
+        "result": "" if record.result == "*" else record.result,
         "players": {SIDES[side]: name for side, name in record.players.items()},
         "ranks": {SIDES[side]: str(rank) for side, rank in record.ranks.items() if rank},
         "first": SIDES[positions[0].to_play],
@@ -102,9 +106,15 @@ def _common_facts(record: Any) -> dict[str, Any]:
         "event": record.event,
         "date": record.date,
         "result": record.result,
-        "comments": {str(number): text for number, text in record.comments.items()},
+        "comments": {str(number): text for number, text in _readable(record.comments).items()},
         "notes": list(record.notes),
     }
+
+
+def _readable(comments: Mapping[int, str]) -> dict[int, str]:
+    """Comments without the commands that PGN writers put into them ([%clk 0:01:00], [%eval 0.3])."""
+    plain = {number: re.sub(r"\[%[^\]]*\]\s*", "", text).strip() for number, text in comments.items()}
+    return {number: text for number, text in plain.items() if text}
 
 
 def draw_board(game: str, position: Any) -> dict[str, Any]:

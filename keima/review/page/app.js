@@ -105,7 +105,7 @@ function drawNow() {
   }
   const comment = (review.game.comments || {})[String(state.ply)];
   if (comment) parts.push(html("p", { class: "comment", text: comment }));
-  if (position.outcome) parts.push(html("p", { text: position.outcome }));
+  if (position.outcome) parts.push(html("p", { text: `${position.outcome[0].toUpperCase()}${position.outcome.slice(1)}.` }));
   box.replaceChildren(...parts);
 }
 
@@ -209,9 +209,9 @@ function drawGraphs() {
   const known = review.positions.every((p) => p.win !== undefined);
   const common = { total, go: show, words: positionWords };
   const marks = bad.map((number) => ({ ply: number, grade: gradeClass(review.moves[number - 1]) })).filter((m) => m.grade !== "slip");
-  const parts = [];
+  const parts = [], low = window.innerWidth >= 1000 && window.innerHeight < 800;
   if (known) {
-    const share = new Graph({ ...common, kind: "share", label: "Chances along the game", height: 118, marks, over: isGo ? "area-w" : "area-b", under: isGo ? "area-b" : "area-w",
+    const share = new Graph({ ...common, kind: "share", label: "Chances along the game", height: low ? 88 : 118, marks, over: isGo ? "area-w" : "area-b", under: isGo ? "area-b" : "area-w",
       values: review.positions.map((p) => (isGo ? winrateOf(p, first) : winOf(p, first))),
       draws: !isGo && review.positions.some((p) => p.draw !== undefined) ? review.positions.map((p) => p.draw || 0) : null });
     graphs.push(share);
@@ -220,11 +220,11 @@ function drawGraphs() {
   const leads = review.positions.map((p) => leadOf(p, first));
   const left = review.positions.map((p) => (p.moves_left === undefined ? null : p.moves_left));
   if (leads.some((v) => v !== null)) {
-    const score = new Graph({ ...common, kind: "score", label: "Score along the game", height: 74, values: leads, least: 5 });
+    const score = new Graph({ ...common, kind: "score", label: "Score along the game", height: low ? 52 : 74, values: leads, least: 5 });
     graphs.push(score);
     parts.push(html("h2", null, "Score", html("span", { text: `±${score.limit.toFixed(0)} points, up is ${sideName(first)}` })), score.node);
   } else if (left.some((v) => v !== null)) {
-    const score = new Graph({ ...common, kind: "score", from: 0, label: "Half-moves left", height: 60, values: left, least: 20 });
+    const score = new Graph({ ...common, kind: "score", from: 0, label: "Half-moves left", height: low ? 48 : 60, values: left, least: 20 });
     graphs.push(score);
     parts.push(html("h2", null, "Half-moves left", html("span", { text: `0 to ${score.limit.toFixed(0)}` })), score.node);
   }
