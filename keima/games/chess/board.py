@@ -83,6 +83,10 @@ BOARD = np.dtype(_BOARD_FIELDS, align=True)
 
 STATE = np.dtype(
     [
+        ("keys", np.uint64, (KEYS,)),  # hashes since the last capture or pawn move, the n-th at index n % KEYS
+        ("past", np.uint64, (SLOTS, SLOT_WIDTH)),  # the position `known` plies after the set-up, at index known % SLOTS
+        ("repeats", np.uint64, (SLOTS, SLOT_WIDTH)),  # the n-th of the `repeated` positions, at index n % SLOTS
+        *_BOARD_FIELDS,  # not first: Numba would take a STATE for a BOARD, and warn of it
         ("repetitions", np.int32),  # how often this position occurred before in the known game
         ("strict_repetitions", np.int32),  # the same, where `ep` must agree too: what lc0 counts
         ("known", np.int32),  # plies played since the position the game was set up with
@@ -90,14 +94,10 @@ STATE = np.dtype(
         ("chain", np.int32),  # known positions since the last capture or pawn move, this one included
         ("chain_ep", np.int32),  # 1 where the first of those has an `ep` square
         ("repeated", np.int32),  # how many of those had occurred before (strictly)
-        *_BOARD_FIELDS,  # not first: Numba would take a STATE for a BOARD, and warn of it
-        ("keys", np.uint64, (KEYS,)),  # their hashes, the n-th at index n % KEYS
-        ("past", np.uint64, (SLOTS, SLOT_WIDTH)),  # the position `known` plies after the set-up, at index known % SLOTS
-        ("repeats", np.uint64, (SLOTS, SLOT_WIDTH)),  # the n-th of the `repeated` ones, at index n % SLOTS
     ],
     align=True,
 )
-"""A position with the part of the game that repetitions and encoders need."""
+"""A position with the part of the game that repetitions and encoders need. No padding: equal games, equal bytes."""
 
 
 def _keys(count: int) -> NDArray[np.uint64]:

@@ -229,8 +229,8 @@ class _Lines:
 class _Builder(chess.pgn.GameBuilder[chess.pgn.Game]):
     """python-chess's game builder that tells errors of the main line from those of variations.
 
-    A broken variation is cut where it breaks. (python-chess 1.11 would go on with the main line from the variation's
-    position: `read_game` skips the rest of a variation but leaves its board on the stack.)
+    A broken line is cut where it breaks. It is passed over here and not by `read_game`, which in python-chess 1.11
+    leaves a broken variation's board on its stack, so that the main line would go on from there.
     """
 
     def __init__(self, lines: _Lines) -> None:
@@ -238,20 +238,24 @@ class _Builder(chess.pgn.GameBuilder[chess.pgn.Game]):
         self.lines = lines
         self.broken: tuple[int, str] | None = None
         self.notes: list[str] = []
-        self.cut_at = 0  # the depth of the variation that is being passed over, or 0
+        self.move = chess.Move.null()
+        self.cut_at = 0  # the depth of the line that is being passed over, 1 for the main line, or 0
 
     def begin_parse_san(self, board: chess.Board, san: str) -> Any:
-        """Pass over what cannot be played: a null move, an illegal move in a variation and all that follows it."""
+        """Find the move, or pass over it: a null move, an illegal one, and all that follow it in the same line."""
         if self.cut_at:
             return chess.pgn.SKIP
         try:
-            if len(self.variation_stack) > 1 or san in _NULL_MOVES:
-                _refuse_null(board.parse_san(san), san)
+            self.move = _real_move(board, san)
         except ValueError as error:
             self.handle_error(error)
             self.cut_at = len(self.variation_stack)
             return chess.pgn.SKIP
         return None
+
+    def parse_san(self, board: chess.Board, san: str) -> chess.Move:
+        """The move `begin_parse_san` found."""
+        return self.move
 
     def begin_variation(self) -> Any:
         """Enter a variation, or pass over one beside moves that are passed over."""
@@ -285,12 +289,12 @@ class _Builder(chess.pgn.GameBuilder[chess.pgn.Game]):
             self.broken = (self.lines.line, str(error))
 
 
-_NULL_MOVES = ("--", "Z0", "0000", "@@@@")
-
-
-def _refuse_null(move: chess.Move, san: str) -> None:
+def _real_move(board: chess.Board, san: str) -> chess.Move:
+    """The move of that name. Raises ValueError where there is none, or a null move."""
+    move = board.parse_san(san)
     if not move:
         raise ValueError(f"{san!r} is a null move")
+    return move
 
 
 def _read_stream(stream: IO[bytes], source: str) -> Iterator[GameRecord | BadRecord]:

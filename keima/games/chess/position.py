@@ -296,11 +296,11 @@ def _refuse(fen: str, reason: str) -> BadPosition:
 
 def _read_fen(fen: str, chess960: bool) -> NDArray[Any]:
     """One STATE record from a FEN; refuses what cannot occur."""
+    if len(fen) > _LONGEST_FEN:
+        raise _refuse(fen[:40] + "…", f"a FEN has at most {_LONGEST_FEN} characters, not {len(fen)}")
     fields = fen.split()
     if not 4 <= len(fields) <= 6:
-        raise _refuse(
-            fen, f"a FEN has 4 to 6 fields (board, side, castling, en passant, clock, move), not {len(fields)}"
-        )
+        raise _refuse(fen, f"a FEN has 4 to 6 fields (board, side, castling, en passant, clocks), not {len(fields)}")
     placement, side, castling, ep = fields[:4]
     if side not in ("w", "b"):
         raise _refuse(fen, f"the side to move is 'w' or 'b', not {side!r}")
