@@ -27,7 +27,6 @@ from keima.games.go.board import (
     MAX_POINTS,
     MAX_SIZE,
     NULL_LOC,
-    WALL,
     WHITE,
     is_legal,
     ko_capture,
@@ -63,12 +62,6 @@ def new_scratch() -> tuple[NDArray[Any], NDArray[Any]]:
     Make it once and reuse it (a thread each): it is large, though memory is only touched as deep as ladders go.
     """
     return np.empty(MAX_DEPTH, BOARD), np.empty(MAX_DEPTH, _FRAME)
-
-
-@njit
-def _beside(a: int, b: int, stride: int) -> bool:
-    """Are two points of the board next to each other?"""
-    return a - b in (1, -1, stride, -stride)
 
 
 @njit
@@ -134,51 +127,58 @@ def _find_captures(b: Any, loc: int, moves: Any) -> int:
 
 
 @njit
-def _bounds(b: Any, loc: int, colour: int) -> tuple[int, int, int]:
-    """Captures by a stone of `colour` at `loc`, and bounds (least, most) on the liberties its chain would have."""
-    stones = b.stones
+def _captures_around(b: Any, loc: int, colour: int) -> int:
+    """On how many sides a stone of `colour` at `loc` would capture."""
     stride = wide(b.stride)
-    empty, captures, captured_stones, joined, best_joined = 0, 0, 0, 0, 0
+    captures = 0
     for step in (-stride, -1, 1, stride):
         near = loc + step
-        stone = stones[near]
-        if stone == EMPTY:
-            empty += 1
-        elif stone == colour:
-            others = wide(b.liberties[b.head[near]]) - 1
-            joined += others
-            best_joined = max(best_joined, others)
-        elif stone != WALL and b.liberties[b.head[near]] == 1:
+        if b.stones[near] == 3 - colour and b.liberties[b.head[near]] == 1:
             captures += 1
-            captured_stones += wide(b.size[b.head[near]])
-    return captures, captures + max(empty, best_joined), empty + captured_stones + joined
+    return captures
+
+
+@njit
+def _surely_gets_three(b: Any, loc: int, colour: int) -> bool:
+    """KataGo's quick lower bound: captures, and the free neighbours or the best chain joined, make three liberties."""
+    stride = wide(b.stride)
+    best = 0
+    for step in (-stride, -1, 1, stride):
+        near = loc + step
+        if b.stones[near] == colour:
+            best = max(best, wide(b.liberties[b.head[near]]) - 1)
+    return _captures_around(b, loc, colour) + max(best, _empty_around(b, loc)) >= 3
 
 
 @njit
 def _look_as_defender(b: Any, loc: int, frame: Any) -> int:
     """The chain is in atari and its owner to move: decide at once, or list the moves to try.
 
-    KataGo weighs the last move of its list as if it were the extension. Where extending captures as well, it is listed
-    among the captures, and the move weighed may be another capture; we do the same.
+    KataGo takes the last move of its list for the extension and gives up when that gets three liberties. Where the
+    extension also captures a neighbour it stands among the captures, and the last move may be another capture, whose
+    liberties need not be this chain's; so it is here.
     """
     if b.liberties[b.head[loc]] >= 2 or b.ko != NULL_LOC:
         return _FREE
     moves, colour = frame.moves, b.stones[loc]
     _find_liberties(b, loc, moves, 1)
     extension = wide(moves[0])
-    captures, least, most = _bounds(b, extension, colour)
-    if captures == 0 and least >= 3:
-        return _FREE
-    count = _find_captures(b, loc, moves)
-    if captures == 0 or not _contains(moves, count, extension):
+    room = _room_after(b, loc, extension, NULL_LOC)
+    if _captures_around(b, extension, colour) == 0:
+        if room >= 3:
+            return _FREE
+        count = _find_captures(b, loc, moves)
+        if count == 0 and room <= 1:
+            return _CAUGHT
         moves[count] = extension
         count += 1
-    elif moves[count - 1] != extension:
-        captures, least, most = _bounds(b, wide(moves[count - 1]), colour)
-    if least >= 3:
-        return _FREE
-    if count == 1 and most <= 1:
-        return _CAUGHT
+    else:
+        count = _find_captures(b, loc, moves)
+        if not _contains(moves, count, extension):
+            moves[count] = extension
+            count += 1
+        if _surely_gets_three(b, wide(moves[count - 1]), colour):
+            return _FREE
     frame.count = count
     frame.next = 0
     return _OPEN
@@ -218,26 +218,38 @@ def _has_capture(b: Any, loc: int) -> bool:
 
 
 @njit
-def _escapes_at(b: Any, loc: int, escape: int, atari: int) -> bool:
-    """After an atari at the one liberty, does the chain surely get three liberties by extending at the other?
+def _room_after(b: Any, loc: int, extension: int, taken: int) -> int:
+    """How many liberties, up to 3, the chain of `loc` would have after extending at one of its liberties.
 
-    Counts what the extension has around it now, less what the atari takes away; captures the atari makes can only
-    add to it.
+    `taken` is its other liberty, counted as occupied by the attacker, or NULL_LOC if it has none. Points that captures
+    would open are not counted, be it by this move or by the attacker's.
     """
-    stones = b.stones
+    stones, following = b.stones, b.next
     stride = wide(b.stride)
-    colour = stones[loc]
-    empty = _empty_around(b, escape)
-    if _beside(escape, atari, stride):
-        empty -= 1
-    if empty >= 3:
-        return True
+    colour, own = stones[loc], b.head[loc]
+    found, first, second = 0, NULL_LOC, NULL_LOC
     for step in (-stride, -1, 1, stride):
-        near = escape + step
-        # A chain it joins keeps its liberties but these two; it has at least two, so the atari does not capture it.
-        if stones[near] == colour and b.liberties[b.head[near]] >= 5:
-            return True
-    return False
+        near = extension + step
+        if stones[near] == EMPTY and near != taken:
+            found += 1
+            first, second = near, first
+    for step in (-stride, -1, 1, stride):
+        near = extension + step
+        if found >= 3 or stones[near] != colour or b.head[near] == own:
+            continue
+        if b.liberties[b.head[near]] >= 5:  # two of them at most are these two points
+            return 3
+        stone = near
+        while True:
+            for side in (-stride, -1, 1, stride):
+                point = stone + side
+                if stones[point] == EMPTY and point not in (extension, taken, first, second):
+                    found += 1
+                    first, second = point, first
+            stone = wide(following[stone])
+            if stone == near or found >= 3:
+                break
+    return min(found, 3)
 
 
 @njit
@@ -254,10 +266,10 @@ def _look_as_attacker(b: Any, loc: int, frame: Any) -> int:
     if _is_double_ko_death(b, loc, first, second):
         return _CAUGHT
     count = 0
-    if not _escapes_at(b, loc, second, first):
+    if _room_after(b, loc, second, first) < 3:
         moves[0] = first
         count = 1
-    if not _escapes_at(b, loc, first, second):
+    if _room_after(b, loc, first, second) < 3:
         moves[count] = second
         count += 1
     if count == 0:
@@ -364,7 +376,7 @@ def _working_moves(scratch: tuple[Any, Any], loc: int, moves: Any) -> int:
     first, second = wide(moves[0]), wide(moves[1])
     count = 0
     for move, escape in ((first, second), (second, first)):
-        if not _escapes_at(b, loc, escape, move) and is_legal(b, move, attacker, False):
+        if _room_after(b, loc, escape, move) < 3 and is_legal(b, move, attacker, False):
             boards[1] = b
             play(boards[1], move, attacker)
             if _is_caught_in_atari(scratch, 1, loc):
