@@ -41,7 +41,7 @@ from keima.networks.katago_metadata import MetadataEncoder
 from keima.networks.katago_outputs import OFF_BOARD, KataGoOutputs, decode
 from keima.networks.katago_start import start
 from keima.networks.katago_transformer import AttentionBlock, FeedForwardBlock
-from keima.networks.layers import activation_layer
+from keima.networks.layers import activate_rows, activation_layer
 from keima.networks.network import Array, Heads, Network, Pedigree
 
 # --- Norms ------------------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ class PolicyHead(nn.Module):
         points = self.out(self.norm(out, board))
         if board.mask is not None:
             points = points.masked_fill(board.mask == 0, OFF_BOARD)
-        hidden = pooled if self.pass_hidden is None else self.pass_act(self.pass_hidden(pooled))
+        hidden = pooled if self.pass_hidden is None else activate_rows(self.pass_act, self.pass_hidden(pooled))
         return torch.cat((points.flatten(2), self.pass_out(hidden).unsqueeze(2)), dim=2)
 
 
@@ -275,7 +275,7 @@ class ValueHead(nn.Module):
     def forward(self, trunk: Tensor, board: Board) -> tuple[Tensor, Tensor, Tensor]:
         """[N, C, H, W] → value logits [N, 3], raw scores [N, 4 or 6], ownership before tanh [N, H, W]."""
         out = self.norm(self.conv(trunk), board)
-        hidden = self.act(self.linear(global_pool_value(out, board)))
+        hidden = activate_rows(self.act, self.linear(global_pool_value(out, board)))
         return self.value(hidden), self.score(hidden), self.ownership(out).squeeze(1)
 
 

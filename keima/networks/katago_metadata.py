@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from keima.networks.katago_config import METADATA, MetadataConfig
-from keima.networks.layers import activation_layer
+from keima.networks.layers import activate_rows, activation_layer
 
 
 class MetadataEncoder(nn.Module):
@@ -27,5 +27,6 @@ class MetadataEncoder(nn.Module):
 
     def forward(self, metadata: Tensor) -> Tensor:
         """[N, 192] → [N, C]."""
-        hidden = self.act1(self.linear1(metadata))
-        return self.linear3(self.act2(self.linear2(hidden)))
+        hidden = activate_rows(self.act1, self.linear1(metadata))
+        bias: Tensor = self.linear3(activate_rows(self.act2, self.linear2(hidden)))
+        return bias

@@ -31,6 +31,16 @@ def activation_layer(name: str) -> nn.Module:
     return _ACTIVATIONS[name][0]()
 
 
+def activate_rows(activation: nn.Module, rows: Tensor) -> Tensor:
+    """activation(rows) for rows [N, C] between two linear layers, with a third axis for the while.
+
+    OpenVINO 2026.4 fails to compile linear → mish → linear for 4 to 15 rows of two axes ("Supported precisions set is
+    not available for Mish operation").
+    """
+    activated: Tensor = activation(rows.unsqueeze(2)).squeeze(2)
+    return activated
+
+
 @torch.no_grad()
 def initialise(weight: Tensor, activation: str = "identity", scale: float = 1.0, fan_in: int | None = None) -> None:
     """Fill a weight [out, in, ...] from a normal cut off at ±2σ, with σ = scale · gain(activation) / √fan_in.
