@@ -13,6 +13,20 @@ from keima.games.go.vertices import xy_to_vertex
 Grid = tuple[tuple[int, ...], ...]
 SYMBOLS = {".": EMPTY, "X": BLACK, "O": WHITE}
 
+TRIPLE_KO = """
+    . X O .
+    X O . O
+    . X O .
+    . X O .
+    X . X O
+    . X O .
+    . X O .
+    X O . O
+    . X O .
+"""
+TRIPLE_KO_ROUND = ("C8", "B5", "C2", "B8", "C5", "B2")
+"""Six moves that lead back to the position, each legal under simple ko."""
+
 
 def grid_of(drawing: str) -> Grid:
     """A drawing of ., X and O as rows of colours."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from go_drawing import Grid, chain_at, is_plainly_legal, played, position_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from keima.errors import BadPosition
 from keima.games.go import board as go
 from keima.games.go.board import BLACK, EMPTY, NULL_LOC, PASS_LOC, WHITE
 from keima.games.go.vertices import board_locs, vertex_to_loc
+from tests.games.go.go_drawing import Grid, chain_at, is_plainly_legal, played, position_of
 
 
 def at(drawing: str, vertex: str) -> tuple[Any, int]:
