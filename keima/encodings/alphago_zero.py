@@ -29,14 +29,14 @@ from keima.encodings.encoding import Array, Batch, LegalMoves
 from keima.encodings.go_points import (
     check_go_position,
     common_shape,
-    fill_locs,
     go_legal_moves,
     go_shape,
+    plane_steps,
     restore_points,
     stack,
     symmetry_list,
 )
-from keima.games.go.board import BLACK, EMPTY, MAX_POINTS, WHITE
+from keima.games.go.board import BLACK, WHITE
 from keima.games.go.history import RECENT
 from keima.jit import njit
 
@@ -70,39 +70,51 @@ def _fill_stones(
     """Write the 2·T stone planes: own at `step`·t, the opponent's `opponent` planes later.
 
     Args:
-        histories: HISTORY [N]; with `xsize`, `ysize` from the planes' shape and the symmetry.
+        histories: HISTORY [N]; the boards' sizes follow from the planes' shape and the symmetry.
         symmetries: int64 [N].
         step: planes from one board to the next (AlphaGo Zero 2, Leela Zero 1).
         opponent: planes from own to opponent's (AlphaGo Zero 1, Leela Zero 8).
         planes: float32 [N, C, H, W]; planes 0–15 are written whole.
     """
     height, width = planes.shape[2], planes.shape[3]
-    locs = np.empty(MAX_POINTS, np.int64)
-    last = -1
     for i in range(len(histories)):
         h = histories[i]
         symmetry = symmetries[i]
-        if symmetry != last:
-            if symmetry & 4:
-                fill_locs(height, width, symmetry, locs)
-            else:
-                fill_locs(width, height, symmetry, locs)
-            last = symmetry
-        own = h.to_play
+        xsize, ysize = (height, width) if symmetry & 4 else (width, height)
+        steps = plane_steps(xsize, ysize, symmetry)
         boards = min(int(h.turns) + 1, BOARDS)
-        for t in range(BOARDS):
-            mine = planes[i, step * t]
-            theirs = planes[i, step * t + opponent]
-            if t >= boards:
-                mine[:] = 0
-                theirs[:] = 0
-                continue
-            stones = h.recent_stones[t]
-            for row in range(height):
-                for column in range(width):
-                    stone = stones[locs[row * width + column]]
-                    mine[row, column] = stone == own
-                    theirs[row, column] = stone != own and stone != EMPTY
+        for t in range(boards):
+            _fill_board(h.recent_stones[t], h.to_play, steps, planes[i, step * t], planes[i, step * t + opponent])
+        for t in range(boards, BOARDS):
+            planes[i, step * t] = 0
+            planes[i, step * t + opponent] = 0
+
+
+@njit
+def _fill_board(
+    stones: NDArray[np.int8],
+    to_play: int,
+    steps: tuple[int, int, int],
+    mine: NDArray[np.float32],
+    theirs: NDArray[np.float32],
+) -> None:
+    """Write one board's two planes [H, W]; `steps` as from `plane_steps`."""
+    own = np.int8(to_play)
+    other = np.int8(BLACK + WHITE) - own
+    first, row_step, column_step = steps
+    width = mine.shape[1]
+    for row in range(mine.shape[0]):
+        start = first + row * row_step
+        if column_step == 1:  # the usual case, written so that it compiles to vector instructions
+            run = stones[start : start + width]
+            for column in range(width):
+                mine[row, column] = run[column] == own
+                theirs[row, column] = run[column] == other
+        else:
+            for column in range(width):
+                stone = stones[start + column * column_step]
+                mine[row, column] = stone == own
+                theirs[row, column] = stone == other
 
 
 @njit

@@ -22,6 +22,24 @@ from keima.jit import njit
 
 
 @njit
+def plane_steps(xsize: int, ysize: int, symmetry: int) -> tuple[int, int, int]:
+    """How a plane's rows run over the board: the point of row 0, column 0, the step to the next row, to the next column.
+
+    Args:
+        xsize: columns of the board.
+        ysize: rows of the board.
+        symmetry: 0–7.
+    """
+    x = xsize - 1 if symmetry & 2 else 0
+    y = ysize - 1 if symmetry & 1 else 0
+    right = -1 if symmetry & 2 else 1
+    down = -(xsize + 1) if symmetry & 1 else xsize + 1
+    if symmetry & 4:
+        return loc_of(x, y, xsize), right, down
+    return loc_of(x, y, xsize), down, right
+
+
+@njit
 def fill_locs(xsize: int, ysize: int, symmetry: int, locs: NDArray[np.int64]) -> None:
     """Write the board's point (`board.py`'s loc) for each of the H·W points of a plane, in row order.
 
@@ -34,15 +52,10 @@ def fill_locs(xsize: int, ysize: int, symmetry: int, locs: NDArray[np.int64]) ->
     transposed = (symmetry & 4) != 0
     height = xsize if transposed else ysize
     width = ysize if transposed else xsize
+    first, row_step, column_step = plane_steps(xsize, ysize, symmetry)
     for row in range(height):
         for column in range(width):
-            y = column if transposed else row
-            x = row if transposed else column
-            if symmetry & 1:
-                y = ysize - 1 - y
-            if symmetry & 2:
-                x = xsize - 1 - x
-            locs[row * width + column] = loc_of(x, y, xsize)
+            locs[row * width + column] = first + row * row_step + column * column_step
 
 
 def go_shape(position: Any, symmetry: int) -> tuple[int, int]:
@@ -107,9 +120,16 @@ def check_go_position(position: Any, encoding: str, board_size: int | None = Non
 
 def stack(positions: Sequence[Any]) -> tuple[Array, Array]:
     """The positions' records side by side: BOARD [N] and HISTORY [N]."""
-    boards = np.concatenate([position.board for position in positions])
-    histories = np.concatenate([position.history for position in positions])
-    return boards, histories
+    return stack_records([p.board for p in positions]), stack_records([p.history for p in positions])
+
+
+def stack_records(records: Sequence[Array]) -> Array:
+    """One-element arrays of one structured dtype side by side, copied as bytes (NumPy would go field by field)."""
+    stacked = np.empty(len(records), records[0].dtype)
+    rows = stacked.view(np.uint8).reshape(len(records), -1)
+    for row, record in zip(rows, records, strict=True):
+        row[:] = record.view(np.uint8)
+    return stacked
 
 
 def common_shape(positions: Sequence[Any], symmetries: NDArray[np.int64]) -> tuple[int, int]:
