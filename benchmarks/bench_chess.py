@@ -94,15 +94,16 @@ def main() -> None:
             seconds = best_seconds(encode)
             print(f"encode {name}, batches of {size}: {rounds * size / seconds:,.0f} positions/s")
 
-    positions = [Position.start().play("e2e4", "e7e5", "g1f3", "b8c6")] * 256
     encoding = Lc0Encoding()
-    print(f"Lc0Encoding.encode: {256 / best_seconds(lambda: encoding.encode(positions)):,.0f} positions/s")
+    for size in (8, 256):
+        positions = [Position.start().play("e2e4", "e7e5", "g1f3", "b8c6")] * size
+        seconds = best_seconds(lambda positions=positions: encoding.encode(positions))  # type: ignore[misc]
+        print(f"Lc0Encoding.encode, batches of {size}, fresh arrays: {size / seconds:,.0f} positions/s")
     seconds = best_seconds(lambda: [encoding.legal_moves(position) for position in positions])
-    print(f"Lc0Encoding.legal_moves: {256 / seconds:,.0f} positions/s")
-    game = ["g1f3", "g8f6", "f3g1", "f6g8"] * 20
-    print(
-        f"Position.from_fen with {len(game)} moves: {best_seconds(lambda: Position.from_fen(None, game)) * 1e6:.0f} µs"
-    )
+    print(f"Lc0Encoding.legal_moves: {len(positions) / seconds:,.0f} positions/s")
+    for game in ([], ["g1f3", "g8f6", "f3g1", "f6g8"] * 20):
+        seconds = best_seconds(lambda game=game: Position.from_fen(None, game))  # type: ignore[misc]
+        print(f"Position.from_fen with {len(game)} moves: {seconds * 1e6:.0f} µs")
 
 
 if __name__ == "__main__":
