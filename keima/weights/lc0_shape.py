@@ -261,6 +261,7 @@ def _policy_heads(weights: Message, multihead: bool) -> dict[str, AttentionPolic
     """Sizes of the policy heads by name; the plain format has one, "vanilla"."""
     if not multihead:
         return {"vanilla": _attention_policy(weights, ())}
+    _share_embedding(weights)
     heads = {}
     for name, field in POLICY_FIELDS.items():
         path: Path = ("policy_heads", field)
@@ -268,6 +269,14 @@ def _policy_heads(weights: Message, multihead: bool) -> dict[str, AttentionPolic
             own = layer_bytes(weights, *path, "ip_pol_w") > 0
             heads[name] = _attention_policy(weights, path, own, shared=("policy_heads",))
     return heads
+
+
+def _share_embedding(weights: Message) -> None:
+    """Heads without an embedding use that of `policy_heads`, or else of `weights` itself: move the latter there."""
+    shared = weights.child("policy_heads")
+    for name in ("ip_pol_w", "ip_pol_b"):
+        if shared.get(name) is None and weights.get(name) is not None:
+            shared.values[name] = weights.values.pop(name)
 
 
 def _value_heads(weights: Message, multihead: bool, outputs: int) -> dict[str, TokenHeadConfig]:
