@@ -23,7 +23,7 @@ from keima.jit import njit
 
 @njit
 def plane_steps(xsize: int, ysize: int, symmetry: int) -> tuple[int, int, int]:
-    """How a plane's rows run over the board: the point of row 0, column 0, the step to the next row, to the next column.
+    """How a plane runs over the board's points: where row 0, column 0 is, the step to the next row, the next column.
 
     Args:
         xsize: columns of the board.

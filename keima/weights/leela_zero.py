@@ -208,6 +208,10 @@ class _Lines:
             raise BadWeights("a number is not finite as float32", source=self._source, place=place)
         return torch.from_numpy(single.reshape(shape))
 
+    def error(self, message: str) -> BadWeights:
+        """An error about the line last taken."""
+        return BadWeights(message, source=self._source, place=f"line {self._next}")
+
 
 @torch.no_grad()
 def _fill(network: LeelaZeroNetwork, lines: _Lines) -> None:
@@ -234,6 +238,8 @@ def _read_convolution(convolution: nn.Conv2d, norm: nn.BatchNorm2d, lines: _Line
     """Set a convolution and its batch norm from the next four lines."""
     convolution.weight.copy_(lines.take(*convolution.weight.shape).flip(2))
     bias, mean, variance = (lines.take(norm.num_features).double() for _ in range(3))
+    if (variance < 0).any():
+        raise lines.error("a variance below 0")
     norm.weight.fill_(1)
     norm.bias.copy_(bias / torch.sqrt(variance + EPSILON))
     assert norm.running_mean is not None

@@ -82,7 +82,6 @@ def read_safetensors(path: str | os.PathLike[str]) -> Network:
     except (SafetensorError, ValueError, KeyError) as error:
         raise BadWeights(f"not a safetensors file: {error}", source=source) from error
     network = _build(kind, config, tensors, source)
-    _check(network.state_dict(), tensors, source)
     network.load_state_dict(tensors, assign=False)
     network.pedigree = _pedigree(metadata, source)
     return network.eval()
@@ -127,27 +126,19 @@ def _contents(metadata: Mapping[str, Any], source: str) -> tuple[str, dict[str, 
 
 
 def _build(kind: str, config: dict[str, Any], tensors: Mapping[str, Tensor], source: str) -> Network:
-    """A fresh network of that configuration, after seeing that its size fits the file's."""
-    try:
-        _check_size(kind, config, tensors)
-        return from_config(kind, config)
-    except (BadWeights, UnsupportedNetwork) as error:
-        raise error.at(source=source) from error
-
-
-def _check_size(kind: str, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    """Refuse a configuration larger than the file, before it takes memory or time."""
+    """A fresh network of that configuration, once the file's tensors are known to be its own."""
     for name in ("blocks", "layers"):
         count = config.get(name)
         if isinstance(count, int) and count > len(tensors):
             message = f"{count:,} {name} in a file of {len(tensors):,} tensors"
-            raise BadWeights(message, place="keima.network")
-    with torch.device("meta"):
-        parameters = sum(parameter.numel() for parameter in from_config(kind, config).parameters())
-    numbers = sum(tensor.numel() for tensor in tensors.values())
-    if parameters > numbers:
-        message = f"the configuration describes {parameters:,} parameters; the file holds {numbers:,} numbers"
-        raise BadWeights(message, place="keima.network")
+            raise BadWeights(message, source=source, place="keima.network")
+    try:
+        with torch.device("meta"):  # takes no memory, whatever sizes the configuration names
+            outline = from_config(kind, config)
+        _check(outline.state_dict(), tensors, source)
+        return from_config(kind, config)
+    except (BadWeights, UnsupportedNetwork) as error:
+        raise error.at(source=source) from error
 
 
 def _check(expected: Mapping[str, Tensor], found: Mapping[str, Tensor], source: str) -> None:
