@@ -78,15 +78,22 @@ class OpenVINOBackend:
         height, width = inputs["planes"].shape[2:]
         compiled = self._compiled.get((height, width))
         if compiled is None:
-            rows = rows_per_request(height, width, self._batch_size)
-            requests = -(-self._batch_size // rows)
-            model = self._compile(inputs, rows, streams=min(requests, self._threads or _usable_cores()))
-            slots = [Slot(model.create_infer_request(), self._network) for _ in range(BATCHES_IN_FLIGHT * requests)]
-            compiled = self._compiled[height, width] = CompiledShape(slots, rows)
+            compiled = self._compiled[height, width] = self._open_shape(inputs, height, width)
             if len(self._compiled) > SHAPES_KEPT:
                 self._compiled.popitem(last=False)
         self._compiled.move_to_end((height, width))
         return compiled
+
+    def _open_shape(self, inputs: Mapping[str, Array], height: int, width: int) -> CompiledShape:
+        """The network for one board shape, with as many rows a request as leave every answer the same to the bit."""
+        rows = rows_per_request(height, width, self._batch_size)
+        while True:
+            requests = -(-self._batch_size // rows)
+            model = self._compile(inputs, rows, streams=min(requests, self._threads or _usable_cores()))
+            slots = [Slot(model.create_infer_request(), self._network) for _ in range(BATCHES_IN_FLIGHT * requests)]
+            if rows == 1 or slots[0].rows_are_alike():
+                return CompiledShape(slots, rows)
+            rows = 1
 
     def _compile(self, inputs: Mapping[str, Array], rows: int, streams: int) -> Any:
         """The network compiled for these inputs' shapes with `rows` rows, from the disk where it is there."""
@@ -142,6 +149,14 @@ class Slot:
         self._job: OpenVINOJob | None = None
         self._rows = slice(0, 0)
 
+    def rows_are_alike(self) -> bool:
+        """Whether one position gives the same bits in every row, which some matrix kernels do not give."""
+        numbers = np.random.default_rng(0)
+        for _, memory in self._inputs:
+            memory[:] = numbers.integers(0, 2, memory.shape[1:])
+        self._request.infer()
+        return all(row.tobytes() == memory[0].tobytes() for _, memory in self._outputs for row in memory)
+
     def start(self, job: OpenVINOJob, inputs: Mapping[str, Array], rows: slice) -> None:
         """Begin on those rows of the inputs, after what is still in the slot has gone to its own job."""
         with self.lock:
@@ -180,15 +195,15 @@ class CompiledShape:
 
     def __init__(self, slots: list[Slot], rows: int) -> None:
         self._slots = itertools.cycle(slots)
-        self._rows = rows
+        self.rows = rows
 
     def submit(self, inputs: Mapping[str, Array]) -> OpenVINOJob:
         """Divide the batch into requests and start them all."""
         size = len(inputs["planes"])
         job = OpenVINOJob(size)
-        for start in range(0, size, self._rows):
+        for start in range(0, size, self.rows):
             slot = next(self._slots)
-            slot.start(job, inputs, slice(start, min(start + self._rows, size)))
+            slot.start(job, inputs, slice(start, min(start + self.rows, size)))
             job.slots.append(slot)
         return job
 

@@ -11,20 +11,21 @@ import torch
 from torch import Tensor
 
 from keima.encodings.encoding import Array
-from keima.inference.backend import TensorsOnly, padded, rows_per_request
+from keima.inference.backend import TensorsOnly, padded
 from keima.networks.network import Network
 
 
 class TorchBackend:
     """Runs a copy of the network, taken when the backend is made, in evaluation mode.
 
-    On CUDA the weights lie channels-last, every request has `batch_size` rows, TensorFloat-32 is off and cuDNN is held
+    On the CPU positions are run one by one: PyTorch's matrix kernels round differently from row to row of a batch. On
+    CUDA the weights lie channels-last, every request has `batch_size` rows, TensorFloat-32 is off and cuDNN is held
     to deterministic kernels: float32 means float32 there too.
 
     Args:
         network: any network.
         precision: "f32", or "bf16" for automatic mixed precision (convolutions and linear layers in bfloat16).
-        batch_size: the largest number of rows in a request.
+        batch_size: rows of a request on CUDA.
         threads: CPU threads of a request; None leaves PyTorch's setting.
         device: "cpu" or "cuda"; None takes CUDA where there is one.
     """
@@ -48,8 +49,8 @@ class TorchBackend:
 
     def submit(self, inputs: Mapping[str, Array]) -> TorchJob:
         """Run the batch: at once on the CPU, queued on a CUDA device."""
-        size, _, height, width = inputs["planes"].shape
-        rows = self._batch_size if self.device == "cuda" else rows_per_request(height, width, self._batch_size)
+        size = len(inputs["planes"])
+        rows = self._batch_size if self.device == "cuda" else 1
         parts: list[list[Tensor]] = []
         with torch.inference_mode(), _threads(self._threads), self._arithmetic():
             for start in range(0, size, rows):

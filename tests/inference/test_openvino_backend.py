@@ -1,0 +1,154 @@
+"""OpenVINO answers as PyTorch does; what it compiled is used again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino
+import pytest
+import torch
+
+from keima.inference import openvino_backend
+from keima.inference.evaluator import Evaluator
+from keima.inference.openvino_backend import OpenVINOBackend
+from keima.inference.torch_backend import TorchBackend
+from keima.networks.alphago_zero import AlphaGoZeroNetwork
+from keima.networks.network import Network
+from tests.inference.fakes import GridEncoding, GridNetwork, random_grid
+
+BF16 = "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+
+
+def network() -> AlphaGoZeroNetwork:
+    torch.manual_seed(0)
+    return AlphaGoZeroNetwork(2, 16, board_size=9, value_hidden=16).eval()
+
+
+def planes(count: int) -> dict[str, np.ndarray[Any, Any]]:
+    return {"planes": np.random.default_rng(1).integers(0, 2, (count, 17, 9, 9)).astype(np.float32)}
+
+
+@pytest.fixture
+def conversions(monkeypatch: pytest.MonkeyPatch) -> list[Network]:
+    """Every network that gets traced and converted from here on."""
+    seen: list[Network] = []
+
+    def counting(converted: Network, *rest: Any) -> Any:
+        seen.append(converted)
+        return real(converted, *rest)
+
+    real: Callable[..., Any] = openvino_backend.convert
+    monkeypatch.setattr(openvino_backend, "convert", counting)
+    return seen
+
+
+def test_both_backends_answer_the_same_in_float32() -> None:
+    inputs = planes(5)
+    left = TorchBackend(network(), "f32", 8, threads=1, device="cpu").submit(inputs).result()
+    right = OpenVINOBackend(network(), "f32", 8, threads=1).submit(inputs).result()
+    assert list(left) == list(right) == ["policy", "value"]
+    for name, array in left.items():
+        assert array.dtype == right[name].dtype == np.float32
+        np.testing.assert_allclose(array, right[name], atol=2e-6)
+
+
+@pytest.mark.skipif(not BF16, reason="this processor does not compute in bfloat16")
+def test_bfloat16_is_near_float32_and_not_the_same() -> None:
+    inputs = planes(5)
+    exact = OpenVINOBackend(network(), "f32", 8, threads=1).submit(inputs).result()["value"]
+    rough = OpenVINOBackend(network(), "bf16", 8, threads=1).submit(inputs).result()["value"]
+    assert np.abs(exact - rough).max() < 0.02
+    assert not np.array_equal(exact, rough)
+
+
+@pytest.mark.parametrize("make", [TorchBackend, OpenVINOBackend])
+def test_a_row_is_the_same_to_the_last_bit_wherever_it_stands(make: Any) -> None:
+    inputs = planes(11)
+    backend = make(network(), "f32", 8, threads=1)
+    together = backend.submit(inputs).result()
+    for row in range(11):
+        alone = backend.submit({"planes": inputs["planes"][row : row + 1]}).result()
+        behind = backend.submit({"planes": np.roll(inputs["planes"], 1, axis=0)}).result()
+        for name, array in together.items():
+            assert array[row].tobytes() == alone[name][0].tobytes()
+            assert array[row].tobytes() == behind[name][(row + 1) % 11].tobytes()
+
+
+def test_the_second_start_converts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conversions: list[Network]
+) -> None:
+    monkeypatch.setenv("KEIMA_CACHE", str(tmp_path))
+    inputs = planes(3)
+    first = OpenVINOBackend(network(), "f32", 8, threads=1).submit(inputs).result()
+    assert len(conversions) == 1
+    second = OpenVINOBackend(network(), "f32", 8, threads=1).submit(inputs).result()
+    assert len(conversions) == 1
+    assert all(first[name].tobytes() == second[name].tobytes() for name in first)
+
+
+def test_other_weights_are_not_taken_for_these(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conversions: list[Network]
+) -> None:
+    monkeypatch.setenv("KEIMA_CACHE", str(tmp_path))
+    position = random_grid(3, 3, 0)
+    Evaluator(GridNetwork(), "openvino", threads=1)([position])
+    other = GridNetwork()
+    other.tower[1].weight.data[0, 0] = 1.0
+    doubled = Evaluator(other, "openvino", threads=1)([position])[0]
+    assert len(conversions) == 2
+    assert doubled.value == pytest.approx(np.tanh(2 * position.array.mean()), abs=1e-6)
+
+
+@pytest.mark.parametrize("damage", [b"nonsense", None])
+def test_a_damaged_cache_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conversions: list[Network], damage: bytes | None
+) -> None:
+    monkeypatch.setenv("KEIMA_CACHE", str(tmp_path))
+    inputs = planes(1)
+    first = OpenVINOBackend(network(), "f32", 8, threads=1).submit(inputs).result()
+    stored = next(tmp_path.rglob("*.bin"))
+    if damage is None:  # whole, but nothing that OpenVINO can import
+        openvino_backend.cache.write(stored.stem, b"not a compiled network")
+    else:
+        stored.write_bytes(damage)
+    again = OpenVINOBackend(network(), "f32", 8, threads=1).submit(inputs).result()
+    assert len(conversions) == 2
+    assert first["policy"].tobytes() == again["policy"].tobytes()
+
+
+def test_shapes_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openvino_backend, "SHAPES_KEPT", 2)
+    evaluator = Evaluator(GridNetwork(), "openvino", threads=1)
+    for size in (2, 3, 4, 2, 3):
+        position = random_grid(size, size, size)
+        assert evaluator([position])[0].value == pytest.approx(np.tanh(position.array.mean()), abs=1e-6)
+
+
+def test_the_network_given_stays_in_its_mode() -> None:
+    training = network().train()
+    OpenVINOBackend(training, "f32", 8, threads=1).submit(planes(1)).result()
+    assert all(module.training for module in training.modules())
+
+
+def test_rows_that_are_not_alike_are_asked_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Uneven(GridNetwork):
+        """Answers differently in each row of a request, as a kernel might in its last bits."""
+
+        def forward(self, planes: Any, globals: Any) -> Any:
+            output = super().forward(planes, globals)
+            return dataclasses.replace(output, value=output.value + 1e-6 * torch.arange(len(planes)))
+
+    monkeypatch.setenv("KEIMA_CACHE", str(tmp_path))
+    inputs = GridEncoding().encode([random_grid(3, 3, 0)] * 5).inputs
+    even = OpenVINOBackend(GridNetwork(), "f32", 8, threads=1)
+    even.submit(inputs)
+    assert [compiled.rows for compiled in even._compiled.values()] == [8]
+    for _ in range(2):  # the second time from the disk
+        uneven = OpenVINOBackend(Uneven(), "f32", 8, threads=1)
+        values = uneven.submit(inputs).result()["value"]
+        assert [compiled.rows for compiled in uneven._compiled.values()] == [1]
+        assert len({value.tobytes() for value in values}) == 1
