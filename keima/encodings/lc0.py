@@ -63,6 +63,7 @@ from keima.games.chess.board import (
     SLOT_RULE50,
     SLOT_SIDE,
     SLOTS,
+    join_states,
     king_square,
 )
 from keima.games.chess.position import Position
@@ -396,7 +397,7 @@ class Lc0Encoding:
         planes = np.empty((len(positions), PLANES, 8, 8), np.float32)
         transforms = np.zeros(len(positions), np.int64)
         if positions:
-            states = np.concatenate([position.state for position in positions])
+            states = join_states([position.state for position in positions])
             encode_lc0(states, self._format, self._fill, planes, transforms)
         return Batch({"planes": planes}, {"transform": transforms})
 

@@ -17,6 +17,7 @@ and the *legal* en passant capture agree; `hash` covers exactly these.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -134,6 +135,11 @@ _KIND_QUEEN = np.uint64(QUEEN)
 def new_states(count: int) -> NDArray[Any]:
     """`count` zeroed `STATE` records; fill them with `set_up` or by assignment."""
     return np.zeros(count, STATE)
+
+
+def join_states(states: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """A fresh array of all these `STATE` records (byte by byte: NumPy copies structured arrays field by field)."""
+    return np.concatenate([part.view(np.uint8) for part in states]).view(STATE)
 
 
 @njit

@@ -98,7 +98,7 @@ class Position:
         """
         if not moves:
             return self
-        state = self.state.copy()
+        state = board.join_states([self.state])
         wanted = np.array([_uci_code(move) for move in moves], np.int32)
         played = board.play_moves(state[0], wanted, np.empty(board.MAX_MOVES, np.uint16))
         if played < len(moves):
@@ -313,10 +313,12 @@ def _read_fen(fen: str, chess960: bool) -> NDArray[Any]:
     state = board.new_states(1)
     record = state[0]
     flip = 56 if side == "b" else 0
+    masks = dict.fromkeys(_LETTERS + _LETTERS.upper(), 0)
     for square, letter in squares.items():
-        mask = np.uint64(1 << (square ^ flip))
-        record["pieces"][_LETTERS.index(letter.lower())] |= mask
-        record["ours" if letter.isupper() == (side == "w") else "theirs"] |= mask
+        masks[letter] |= 1 << (square ^ flip)
+    white, black = (sum(masks[letter] for letter in letters) for letters in (_LETTERS.upper(), _LETTERS))
+    record["pieces"] = [masks[letter] + masks[letter.upper()] for letter in _LETTERS]
+    record["ours"], record["theirs"] = (white, black) if side == "w" else (black, white)
     record["castling"] = sum(1 << (rook ^ flip) for rook in rooks)
     record["ep"] = 0 if target is None else 1 << (target ^ flip)
     record["side"] = side == "b"
@@ -354,8 +356,9 @@ def _read_placement(fen: str, placement: str) -> dict[int, str]:
 
 def _check_material(fen: str, squares: dict[int, str]) -> None:
     """Refuse piece counts and pawn squares that no game can reach."""
+    pieces = "".join(squares.values())
     for name, case in (("White", str.upper), ("Black", str.lower)):
-        counts = {letter: sum(piece == case(letter) for piece in squares.values()) for letter in _LETTERS}
+        counts = {letter: pieces.count(case(letter)) for letter in _LETTERS}
         if counts["k"] != 1:
             raise _refuse(fen, f"{name} has {counts['k'] or 'no'} king{'s' * (counts['k'] > 1)}")
         if counts["p"] > 8:
