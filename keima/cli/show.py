@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keima.cli.common import Backend, Symmetry, open_network, read_symmetry
-from keima.errors import BadRequest
+from keima.cli.common import Backend, Symmetry, open_evaluator, open_network, read_symmetry, say
+from keima.errors import BadRequest, KeimaError
 
 if TYPE_CHECKING:
     from keima.networks.network import Network
@@ -149,5 +149,48 @@ def as_text(facts: dict[str, Any]) -> str:
 
 
 def _draw(network: Network, position: str, move: int | None, output: str, backend: str, symmetry: int | str) -> None:
-    """Evaluate one position and draw policy and ownership."""
-    raise BadRequest("pictures")
+    """Evaluate one position and write the picture of its policy and ownership."""
+    from keima.review.pictures import picture, save
+
+    chosen = find_position(position, move)
+    evaluation = open_evaluator(network, backend, "auto", 1)([chosen], symmetry=symmetry)[0]
+    save(picture(chosen, evaluation), output)
+    say(output)
+
+
+def find_position(text: str, move: int | None = None) -> Any:
+    """The position that `--position` names.
+
+    Args:
+        text: a POSITIONS line itself, or a file: SGF or PGN (its first game), or POSITIONS (its first line).
+        move: for a game, how many moves are played; None for all.
+
+    Raises:
+        KeimaError: it cannot be read.
+        BadRequest: the game is shorter than that.
+    """
+    from keima.games.files import CHESS_SUFFIXES, GO_SUFFIXES
+    from keima.games.positions import BadLine, parse_json, parse_position, read_positions
+
+    if text.lstrip().startswith("{"):
+        return parse_position(parse_json(text)).position
+    if text.lower().endswith((*GO_SUFFIXES, *CHESS_SUFFIXES)):
+        return _position_of_game(text, move)
+    line = next(read_positions(text), None)
+    if line is None:
+        raise BadRequest("holds no position", source=text)
+    if isinstance(line, BadLine):
+        raise line.error
+    return line.position
+
+
+def _position_of_game(path: str, move: int | None) -> Any:
+    from keima.review.batch import read_records
+
+    record = read_records([path], limit=1)[0]
+    if isinstance(record, KeimaError):
+        raise record
+    positions = list(record.positions())
+    if move is not None and move >= len(positions):
+        raise BadRequest(f"the game has {len(positions) - 1} moves, not {move}", source=path)
+    return positions[-1 if move is None else move]

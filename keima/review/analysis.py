@@ -131,7 +131,7 @@ def _judge_choices(
             if on_progress:
                 on_progress(1)
         else:
-            afterwards[number] = game.positions[number - 1].play(evaluation.best)
+            afterwards[number] = _after(game.positions[number - 1], evaluation.best)
     kind = game.facts["game"]
     alive = [position for position in afterwards.values() if not position.is_over]
     answers = _in_chunks(alive, judge, symmetry, on_progress, chunk)
@@ -147,11 +147,18 @@ def _judge_choices(
 def _in_chunks(
     positions: Sequence[Any], judge: Judge, symmetry: Any, on_progress: Callable[[int], None] | None, chunk: int
 ) -> Iterator[Evaluation]:
+    evaluations: list[Evaluation] = []
     for begin in range(0, len(positions), chunk):
         part = positions[begin : begin + chunk]
-        yield from judge(part, symmetry=symmetry)
+        evaluations += judge(part, symmetry=symmetry)
         if on_progress:
             on_progress(len(part))
+    return iter(evaluations)
+
+
+def _after(position: Any, move: str) -> Any:
+    """The position after a legal move; in Go also where two passes ended the game and the record goes on."""
+    return position.play_as(position.to_play, move) if hasattr(position, "play_as") else position.play(move)
 
 
 def _side(position: Any) -> str:

@@ -274,10 +274,10 @@ class _Reader:
 
     def _rules(self, root: Properties) -> Rules:
         written = _text(root, "RU").strip()
-        name = re.sub(r"\s+(rules?|ルール)$", "", written.lower())
+        name = re.sub(r"\s+rules?$", "", written, flags=re.IGNORECASE)
         try:
             if name:
-                return Rules.parse(_RULES_NAMES.get(name, name))
+                return Rules.parse(_RULES_NAMES.get(name.lower(), name))
             self.notes.append(f"the record names no rules; {self.assumed_rules} assumed")
         except KeimaError:
             self.notes.append(f"unknown rules RU[{written}]; {self.assumed_rules} assumed")
@@ -370,7 +370,7 @@ def _setup_stones(nodes: Sequence[Properties], points: Mapping[bytes, str]) -> d
     """Vertex → "B" or "W" of the stones that AB, AW and AE of these nodes leave on an empty board."""
     stones: dict[str, str] = {}
     for node in nodes:
-        for name, colour in (("AE", None), ("AB", "B"), ("AW", "W")):
+        for name, colour in (("AB", "B"), ("AW", "W"), ("AE", None)):
             for vertex in _point_list(node.get(name, ()), points, name):
                 stones.pop(vertex, None)
                 if colour:
