@@ -34,7 +34,7 @@ from keima.encodings.go_points import (
 from keima.encodings.katago_metadata import Profile, metadata_row, parse_profile
 from keima.errors import BadRequest
 from keima.games.go.area import calculate_area, independent_life_area, wide
-from keima.games.go.board import BLACK, BOARD, EMPTY, MAX_POINTS, NULL_LOC, PASS_LOC, WHITE, set_stones
+from keima.games.go.board import BLACK, BOARD, EMPTY, MAX_POINTS, NULL_LOC, PASS_LOC, WHITE
 from keima.games.go.history import (
     KO_SIMPLE,
     KO_SITUATIONAL,
@@ -48,7 +48,7 @@ from keima.games.go.history import (
     pass_would_end_phase,
     self_komi,
 )
-from keima.games.go.ladders import find_ladders, new_scratch
+from keima.games.go.ladders import change_stones, find_ladders, new_scratch
 from keima.jit import njit
 
 PLANES: list[tuple[int, str, str]] = [
@@ -221,9 +221,11 @@ def _write_ladders(
         if turns < ago:
             planes[_LADDERS + ago] = planes[_LADDERS + ago - 1]
         else:
-            set_stones(past, h.recent_stones[ago], b.xsize, b.ysize)
-            past.ko = h.recent_ko[ago]
-            find_ladders(past, EMPTY, marks[0], marks[1], scratch)
+            if ago == 1:
+                past[0] = b
+            change_stones(past[0], h.recent_stones[ago])
+            past[0].ko = h.recent_ko[ago]
+            find_ladders(past[0], EMPTY, marks[0], marks[1], scratch)
             _copy_marks(marks[0], locs, planes[_LADDERS + ago])
 
 
@@ -307,7 +309,7 @@ def _encode_one(
         turns = 1
     row[14] = pass_ends_phase
     turns = _write_moves(h, pla, turns, index_of, planes, row)
-    _write_ladders(b, h, pla, turns, locs, marks, past[0], scratch, planes)
+    _write_ladders(b, h, pla, turns, locs, marks, past, scratch, planes)
     if h.encore_phase >= 2:
         _write_encore_stones(h, pla, locs, planes)
 

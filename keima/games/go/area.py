@@ -41,7 +41,7 @@ _REGIONS = np.dtype(
     ],
     align=True,
 )
-"""Working memory for one colour, "the owner"."""
+"""Working memory: the regions of one colour, "the owner", or the connected sets of empty points."""
 
 
 @njit
@@ -63,13 +63,13 @@ def _touches_chain(b: Any, loc: int, colour: int, head: int) -> bool:
 
 
 @njit
-def _start_region(b: Any, r: Any, loc: int, colour: int) -> None:
-    """Open a region at the empty point `loc`; for now it is vital to every chain around that point."""
+def _heads_around(b: Any, r: Any, index: int, loc: int, colour: int) -> int:
+    """Make region `index` vital to every chain around `loc`, of one colour or (EMPTY) of both; returns how many."""
     stride = wide(b.stride)
-    index = r.count
     found = 0
     for step in (-stride, -1, 1, stride):
-        if b.stones[loc + step] == colour:
+        stone = b.stones[loc + step]
+        if stone == colour or (colour == EMPTY and stone in (BLACK, WHITE)):
             head = b.head[loc + step]
             known = False
             for i in range(found):
@@ -77,23 +77,19 @@ def _start_region(b: Any, r: Any, loc: int, colour: int) -> None:
             if not known:
                 r.vital_to[index, found] = head
                 found += 1
-    r.vital_len[index] = found
-    r.inner[index] = 0
-    r.has_opponent[index] = 0
-    r.broken[index] = 0
-    r.count = index + 1
+    return found
 
 
 @njit
-def _keep_vital(b: Any, r: Any, index: int, loc: int, colour: int) -> None:
-    """Drop the chains that do not touch `loc` from those the region is vital to."""
+def _keep_vital(b: Any, r: Any, index: int, loc: int, count: int) -> int:
+    """Of the `count` chains region `index` is vital to, keep those that touch `loc`; returns how many they are."""
     kept = 0
-    for i in range(r.vital_len[index]):
-        head = r.vital_to[index, i]
-        if _touches_chain(b, loc, colour, head):
+    for i in range(count):
+        head = wide(r.vital_to[index, i])
+        if _touches_chain(b, loc, wide(b.stones[head]), head):
             r.vital_to[index, kept] = head
             kept += 1
-    r.vital_len[index] = kept
+    return kept
 
 
 @njit
@@ -101,20 +97,21 @@ def _fill_region(b: Any, r: Any, start: int, colour: int, suicide_legal: bool) -
     """Collect the region around the empty point `start` and what there is to know about it."""
     stones, points, region_of = b.stones, r.points, r.region_of
     stride = wide(b.stride)
-    index = r.count
-    _start_region(b, r, start, colour)
-    done = r.first[index]
+    index = wide(r.count)
+    r.count = index + 1
+    done = wide(r.first[index])
     end = done + 1
     points[done] = start
     region_of[start] = index
-    inner = 0
+    vital = _heads_around(b, r, index, start, colour)
+    inner, opponents = 0, 0
     while done < end:
-        loc = points[done]
+        loc = wide(points[done])
         done += 1
-        if r.vital_len[index] > 0 and (suicide_legal or stones[loc] == EMPTY):
-            _keep_vital(b, r, index, loc, colour)
-        if stones[loc] != EMPTY:
-            r.has_opponent[index] = 1
+        is_stone = stones[loc] != EMPTY
+        if vital > 0 and (suicide_legal or not is_stone):
+            vital = _keep_vital(b, r, index, loc, vital)
+        opponents += is_stone
         touches_owner = False
         for step in (-stride, -1, 1, stride):
             near = loc + step
@@ -125,9 +122,11 @@ def _fill_region(b: Any, r: Any, start: int, colour: int, suicide_legal: bool) -
                 region_of[near] = index
                 points[end] = near
                 end += 1
-        if not touches_owner:
-            inner += 1
+        inner += not touches_owner
+    r.vital_len[index] = vital
     r.inner[index] = inner
+    r.has_opponent[index] = opponents > 0
+    r.broken[index] = 0
     r.first[index + 1] = end
 
 
@@ -139,7 +138,7 @@ def _find_regions(b: Any, r: Any, colour: int, suicide_legal: bool) -> int:
     r.region_of[:] = _NO_REGION
     chains = 0
     for y in range(b.ysize):
-        row = (y + 1) * b.stride + 1
+        row = (wide(y) + 1) * b.stride + 1
         for loc in range(row, row + b.xsize):
             stone = b.stones[loc]
             if stone == EMPTY:
@@ -201,39 +200,88 @@ def _mark_alive_chains(b: Any, r: Any, chains: int, colour: int, result: Any) ->
 
 
 @njit
-def _mark_area_of(
-    b: Any,
-    r: Any,
-    colour: int,
-    safe_big_territories: bool,
-    unsafe_big_territories: bool,
-    suicide_legal: bool,
-    result: Any,
-) -> None:
-    """Mark pass-alive stones and territory of one colour, and its big territories as asked."""
+def _claim_empty_regions(b: Any, r: Any, unsafe_big_territories: bool, result: Any) -> int:
+    """Find the connected sets of empty points; give those that touch one colour only to it, if asked.
+
+    Returns:
+        The colours that may have pass-alive chains, BLACK + WHITE added up. A region vital to a chain holds an empty
+        set all of whose points are the chain's liberties; so a colour none of whose chains has two such sets has none.
+    """
+    r.vital_count[:] = 0
+    r.region_of[:] = _NO_REGION
+    r.count = 0
+    r.first[0] = 0
+    may_live = 0
+    for y in range(b.ysize):
+        row = (wide(y) + 1) * b.stride + 1
+        for loc in range(row, row + b.xsize):
+            if b.stones[loc] == EMPTY and r.region_of[loc] == _NO_REGION:
+                index = r.count
+                colours = _fill_empty_set(b, r, loc)
+                for i in range(r.vital_len[index]):
+                    head = r.vital_to[index, i]
+                    r.vital_count[head] += 1
+                    if r.vital_count[head] >= 2:
+                        may_live |= wide(b.stones[head])
+                if unsafe_big_territories and colours in (BLACK, WHITE):
+                    for i in range(r.first[index], r.first[index + 1]):
+                        result[r.points[i]] = colours
+    return may_live
+
+
+@njit
+def _fill_empty_set(b: Any, r: Any, start: int) -> int:
+    """Collect the empty points connected to `start` and the chains they all touch; returns BLACK + WHITE it touches."""
+    stones, points, region_of = b.stones, r.points, r.region_of
+    stride = wide(b.stride)
+    index = wide(r.count)
+    r.count = index + 1
+    done = wide(r.first[index])
+    end = done + 1
+    points[done] = start
+    region_of[start] = index
+    colours = 0
+    vital = -1
+    while done < end:
+        loc = wide(points[done])
+        done += 1
+        if vital > 0:
+            vital = _keep_vital(b, r, index, loc, vital)
+        for step in (-stride, -1, 1, stride):
+            near = loc + step
+            stone = stones[near]
+            if stone == EMPTY:
+                if region_of[near] == _NO_REGION:
+                    region_of[near] = index
+                    points[end] = near
+                    end += 1
+            elif stone != WALL:
+                colours |= wide(stone)
+        if vital < 0:
+            vital = _heads_around(b, r, index, loc, EMPTY)
+    r.vital_len[index] = vital
+    r.first[index + 1] = end
+    return colours
+
+
+@njit
+def _mark_pass_alive(b: Any, r: Any, colour: int, safe_big_territories: bool, suicide_legal: bool, result: Any) -> None:
+    """Mark pass-alive stones and territory of one colour, and its safe big territories if asked."""
     chains = _find_regions(b, r, colour, suicide_legal)
-    if chains == 0:
-        return
     _strike_until_stable(b, r, chains)
     _mark_alive_chains(b, r, chains, colour, result)
     for index in range(r.count):
-        # Territory of pass-alive chains: the opponent cannot live inside it (at most one point out of their reach), or
-        # has nothing in it. It may overwrite what the other colour claimed as unsafe territory.
-        is_empty = r.has_opponent[index] == 0
-        settled = r.broken[index] == 0 and (r.inner[index] <= 1 or (safe_big_territories and is_empty))
-        claimed = unsafe_big_territories and is_empty
-        if settled or claimed:
+        # The opponent cannot live inside: at most one point is out of the chains' reach, or nothing of theirs is there.
+        if r.broken[index] == 0 and (r.inner[index] <= 1 or (safe_big_territories and r.has_opponent[index] == 0)):
             for i in range(r.first[index], r.first[index + 1]):
-                loc = r.points[i]
-                if settled or result[loc] == EMPTY:
-                    result[loc] = colour
+                result[r.points[i]] = colour
 
 
 @njit
 def _add_remaining_stones(b: Any, area: Any) -> None:
     """Give every stone on a point nobody owns yet its own point."""
     for y in range(b.ysize):
-        row = (y + 1) * b.stride + 1
+        row = (wide(y) + 1) * b.stride + 1
         for loc in range(row, row + b.xsize):
             if area[loc] == EMPTY:
                 area[loc] = b.stones[loc]
@@ -263,10 +311,10 @@ def calculate_area(
     """
     work = np.empty(1, _REGIONS)
     result[:] = EMPTY
+    may_live = _claim_empty_regions(b, work[0], unsafe_big_territories, result)
     for colour in (BLACK, WHITE):
-        _mark_area_of(
-            b, work[0], colour, safe_big_territories, unsafe_big_territories, multi_stone_suicide_legal, result
-        )
+        if may_live & colour:  # what is settled overrides what was claimed
+            _mark_pass_alive(b, work[0], colour, safe_big_territories, multi_stone_suicide_legal, result)
     if non_pass_alive_stones:
         _add_remaining_stones(b, result)
 
@@ -309,13 +357,13 @@ def _mark_independent_life(b: Any, area: Any, result: Any) -> int:
     seki = np.zeros(MAX_POINTS, np.int8)
     queue = np.empty(MAX_POINTS, np.int16)
     for y in range(b.ysize):
-        row = (y + 1) * b.stride + 1
+        row = (wide(y) + 1) * b.stride + 1
         for loc in range(row, row + b.xsize):
             if area[loc] != EMPTY and seki[loc] == 0 and _is_in_seki(b, loc, area):
                 _spread(b, loc, area, seki, 1, queue)
     white_minus_black = 0
     for y in range(b.ysize):
-        row = (y + 1) * b.stride + 1
+        row = (wide(y) + 1) * b.stride + 1
         for loc in range(row, row + b.xsize):
             owner = area[loc]
             if owner != EMPTY and seki[loc] == 0 and result[loc] != owner:
@@ -349,7 +397,7 @@ def independent_life_area(
     result[:] = EMPTY
     white_minus_black = _mark_independent_life(b, area, result)
     for y in range(b.ysize):
-        row = (y + 1) * b.stride + 1
+        row = (wide(y) + 1) * b.stride + 1
         for loc in range(row, row + b.xsize):
             owner = area[loc]
             if owner != EMPTY:

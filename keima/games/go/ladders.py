@@ -466,26 +466,86 @@ def find_ladders(b: Any, attacker: int, laddered: Any, working: Any, scratch: tu
         working: int8 [MAX_POINTS]: set to 1 on the moves of `attacker` that catch a chain of two liberties.
         scratch: from `new_scratch`.
     """
-    boards = scratch[0]
-    boards[0] = b
+    scratch[0][0] = b
     moves = np.empty(2, np.int16)
+    done = np.zeros(MAX_POINTS, np.int8)  # at a chain's head: 1 once it has been read
     for y in range(b.ysize):
         row = (wide(y) + 1) * b.stride + 1
         for loc in range(row, row + b.xsize):
-            colour = b.stones[loc]
-            if colour in (BLACK, WHITE) and b.head[loc] == loc:
-                liberties = b.liberties[loc]
-                if liberties == 1:
-                    verdict = _read_in_atari(scratch, 0, loc)
-                    if verdict == _CAUGHT:
-                        _mark_chain(b, loc, laddered)
-                elif liberties == 2:
-                    count = _working_moves(scratch, loc, moves)
-                    if count > 0:
-                        _mark_chain(b, loc, laddered)
-                    if colour != attacker and attacker != EMPTY:
-                        for i in range(count):
-                            working[moves[i]] = 1
+            if b.stones[loc] == EMPTY:
+                continue
+            head = wide(b.head[loc])
+            if b.liberties[head] > 2 or done[head] == 1:
+                continue
+            done[head] = 1
+            if b.liberties[head] == 1:
+                if _read_in_atari(scratch, 0, loc) == _CAUGHT:
+                    _mark_chain(b, loc, laddered)
+                continue
+            count = _working_moves(scratch, loc, moves)
+            if count > 0:
+                _mark_chain(b, loc, laddered)
+                if attacker == 3 - b.stones[loc]:
+                    for i in range(count):
+                        working[moves[i]] = 1
+
+
+@njit
+def change_stones(b: Any, stones: Any) -> None:
+    """Turn `b` into the board with these stones, working out only the chains that are or stand beside a change.
+
+    Quick for boards a few moves apart. Chains and liberties are right afterwards; `hash`, `captures` and `ko` stay.
+
+    Args:
+        b: one BOARD record, changed.
+        stones: int8 [MAX_POINTS], of a board of the same size.
+    """
+    stride = wide(b.stride)
+    changed = np.empty(5 * MAX_POINTS, np.int16)
+    count = 0
+    for loc in range(stride, (wide(b.ysize) + 1) * stride):
+        if b.stones[loc] != stones[loc]:
+            for step in (0, -stride, -1, 1, stride):
+                changed[count] = loc + step
+                count += 1
+    if count == 0:
+        return
+    b.stones[:] = stones
+    seen = np.zeros(MAX_POINTS, np.int16)  # of a stone: 1 when its chain is done; of an empty point: who counted it
+    for i in range(count):
+        loc = wide(changed[i])
+        if b.stones[loc] in (BLACK, WHITE) and seen[loc] == 0:
+            _gather(b, loc, i + 1, seen)
+
+
+@njit
+def _gather(b: Any, first: int, stamp: int, seen: Any) -> None:
+    """Work out the chain of `first`: ring, head, size, liberties; stamps its stones and liberties in `seen`."""
+    stride = wide(b.stride)
+    colour = b.stones[first]
+    b.next[first] = first
+    seen[first] = stamp
+    size, liberties = 0, 0
+    stone, tail = first, first
+    while True:
+        size += 1
+        b.head[stone] = first
+        for step in (-stride, -1, 1, stride):
+            near = stone + step
+            if seen[near] != stamp:
+                if b.stones[near] == EMPTY:
+                    seen[near] = stamp
+                    liberties += 1
+                elif b.stones[near] == colour:
+                    seen[near] = stamp
+                    b.next[tail] = near
+                    b.next[near] = first
+                    tail = near
+        stone = wide(b.next[stone])
+        if stone == first:
+            break
+    b.size[first] = size
+    b.liberties[first] = liberties
 
 
 @njit
