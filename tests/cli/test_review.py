@@ -1,0 +1,149 @@
+"""`keima review` as a user meets it: pages and JSON, broken games beside good ones, and nothing done twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from keima.review.report import read_review
+from tests.cli.conftest import CHESS_GAME, GO_GAME, lines
+
+Run = Callable[..., Result]
+
+
+def refuse(*_: Any, **__: Any) -> Any:
+    raise AssertionError("the network was opened though nothing was to be evaluated")
+
+
+class TestOneGame:
+    def test_a_page_and_json(self, run: Run, go_net: Path) -> None:
+        Path("game.sgf").write_text(GO_GAME)
+        result = run(
+            "review", "game.sgf", "--net", go_net, "-o", "out.html", "--json", "out.json", "--backend", "torch"
+        )
+        assert (result.exit_code, result.stdout) == (0, "out.html\n")
+        review = json.loads(Path("out.json").read_text())
+        assert review == read_review("out.html")
+        assert [move["move"] for move in review["moves"]] == ["C3", "B4", "D2", "E1"]
+        assert len(review["positions"]) == 5
+        assert review["network"]["system"] == "katago"
+
+    def test_chess(self, run: Run, chess_net: Path) -> None:
+        Path("mate.pgn").write_text(CHESS_GAME)
+        result = run("review", "mate.pgn", "--net", chess_net, "--backend", "torch")
+        assert (result.exit_code, result.stdout) == (0, "reports/mate.html\n")
+        review = read_review("reports/mate.html")
+        assert review is not None
+        assert review["positions"][-1]["outcome"] == "checkmate"
+
+    def test_json_on_standard_output_stands_alone(self, run: Run, go_net: Path) -> None:
+        Path("game.sgf").write_text(GO_GAME)
+        result = run("review", "game.sgf", "--net", go_net, "--json", "-", "--backend", "torch")
+        assert json.loads(result.stdout)["format"] == "keima-review"
+
+    def test_without_a_network_it_says_what_to_name(self, run: Run) -> None:
+        Path("game.sgf").write_text(GO_GAME)
+        result = run("review", "game.sgf")
+        assert result.exit_code == 2
+        assert "--net FILE" in result.stderr
+
+    def test_a_game_the_network_does_not_play(self, run: Run, chess_net: Path) -> None:
+        Path("game.sgf").write_text(GO_GAME)
+        result = run("review", "game.sgf", "--net", chess_net, "--backend", "torch")
+        assert result.exit_code == 2
+        assert "game.sgf" in result.stderr
+        assert not Path("reports").exists()
+
+
+class TestManyGames:
+    def test_a_broken_game_is_reported_and_the_others_done(self, run: Run, go_net: Path) -> None:
+        Path("all.sgf").write_text(GO_GAME + "\n(;GM[1]SZ[5];B[cc];W[cc])\n(;GM[1]SZ[29])\n" + GO_GAME)
+        result = run("review", "all.sgf", "--net", go_net, "-o", "out", "--json", "out.jsonl", "--backend", "torch")
+        assert result.exit_code == 2
+        assert result.stdout.splitlines() == ["out/all.html", "out/all-4.html", "out/index.html"]
+        assert "all.sgf: game 2: move 2 (W C3): occupied" in result.stderr
+        assert "all.sgf: game 3 (line 3)" in result.stderr
+        assert "2 of 4 games reviewed" in result.stderr
+        assert [review["game"]["index"] for review in lines(Path("out.jsonl").read_text())] == [1, 4]
+        assert 'href="all-4.html"' in Path("out/index.html").read_text()
+
+    def test_equal_names_from_different_folders_do_not_meet(self, run: Run, go_net: Path) -> None:
+        for folder in ("x", "y"):
+            Path(folder).mkdir()
+            Path(folder, "game.sgf").write_text(GO_GAME.replace("cc", "aa") if folder == "y" else GO_GAME)
+        run("review", "x", "y", "--net", go_net, "-o", "out", "--backend", "torch")
+        assert sorted(path.name for path in Path("out").iterdir()) == ["game.html", "game~2.html", "index.html"]
+
+    def test_several_games_do_not_fit_one_page(self, run: Run, go_net: Path) -> None:
+        Path("all.sgf").write_text(GO_GAME * 2)
+        result = run("review", "all.sgf", "--net", go_net, "-o", "one.html")
+        assert result.exit_code == 2
+        assert "name a folder" in result.stderr
+        assert (
+            run("review", "all.sgf", "--net", go_net, "-o", "one.html", "--limit", "1", "--backend", "torch").exit_code
+            == 0
+        )
+
+
+class TestAgain:
+    def test_a_finished_game_is_not_evaluated_again(
+        self, run: Run, go_net: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        Path("game.sgf").write_text(GO_GAME)
+        arguments = ("review", "game.sgf", "--net", go_net, "-o", "out.html", "--backend", "torch")
+        run(*arguments)
+        page = Path("out.html").read_text()
+        monkeypatch.setattr("keima.cli.review.open_network", refuse)
+        result = run(*arguments, "--json", "out.json")
+        assert result.exit_code == 0
+        assert "1 of them already before" in result.stderr
+        assert Path("out.html").read_text() == page
+        assert json.loads(Path("out.json").read_text()) == read_review("out.html")
+
+    def test_another_game_option_or_network_is(self, run: Run, go_net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        Path("game.sgf").write_text(GO_GAME)
+        arguments = ("review", "game.sgf", "--net", go_net, "-o", "out.html", "--backend", "torch")
+        run(*arguments)
+        monkeypatch.setattr("keima.cli.review.open_network", refuse)
+        with pytest.raises(AssertionError, match="network was opened"):
+            raise run(*arguments, "--symmetry", "1").exception  # type: ignore[misc]
+        Path("game.sgf").write_text(GO_GAME.replace("W[bb]", "W[ba]"))
+        with pytest.raises(AssertionError, match="network was opened"):
+            raise run(*arguments).exception  # type: ignore[misc]
+
+    def test_an_interrupted_run_goes_on_where_it_stopped(
+        self, run: Run, go_net: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from keima.review import batch
+
+        Path("all.sgf").write_text(GO_GAME + GO_GAME.replace("ee", "ea"))
+        arguments = ("review", "all.sgf", "--net", go_net, "-o", "out", "--json", "out.jsonl", "--backend", "torch")
+        whole, done = batch.review_game, []
+
+        def stop_at_the_second(game: Any, *rest: Any) -> Any:
+            if done:
+                raise KeyboardInterrupt
+            done.append(game)
+            return whole(game, *rest)
+
+        monkeypatch.setattr(batch, "review_game", stop_at_the_second)
+        assert run(*arguments).exit_code == 130
+        assert sorted(path.name for path in Path().iterdir()) == ["all.sgf", "out"]
+        assert [path.name for path in Path("out").iterdir()] == ["all.html"]
+        monkeypatch.setattr(batch, "review_game", whole)
+        result = run(*arguments)
+        assert result.exit_code == 0
+        assert "2 of 2 games reviewed, 1 of them already before" in result.stderr
+
+    def test_a_file_of_someone_elses_is_not_overwritten(self, run: Run, go_net: Path) -> None:
+        Path("game.sgf").write_text(GO_GAME)
+        Path("out.html").write_text("<p>my homework</p>")
+        result = run("review", "game.sgf", "--net", go_net, "-o", "out.html", "--backend", "torch")
+        assert result.exit_code == 2
+        assert "not a review that keima wrote" in result.stderr
+        assert Path("out.html").read_text() == "<p>my homework</p>"
