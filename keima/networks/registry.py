@@ -470,8 +470,14 @@ def describe(network: Network | str) -> Description:
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         flops=int(counter.get_total_flops()),
         receptive_field=receptive_field(model),
-        reach=kind.reach,
+        reach=_reach(model, kind),
     )
+
+
+def _reach(network: Network, kind: Kind) -> str:
+    """What sees the whole board at once; some KataGo networks have attention as well."""
+    attends = any("Attention" in type(module).__name__ for module in network.modules())
+    return f"attention, {kind.reach}" if attends and "attention" not in kind.reach else kind.reach
 
 
 def receptive_field(network: Network) -> int:
