@@ -11,6 +11,7 @@ import numpy as np
 
 from keima.encodings.alphago import encode_alphago
 from keima.games.go import Position
+from keima.games.go.position import stack
 from keima.networks.alphago_rollout import RolloutPolicy
 
 POSITIONS = 2000
@@ -34,8 +35,7 @@ def middle_games(count: int) -> list[Position]:
 
 def main() -> None:
     positions = middle_games(100)
-    boards = np.concatenate([p.board for p in positions] * (POSITIONS // 100))
-    histories = np.concatenate([p.history for p in positions] * (POSITIONS // 100))
+    boards, histories = stack(positions * (POSITIONS // len(positions)))
     planes = np.zeros((POSITIONS, 48, 19, 19), np.float32)
     symmetries = np.zeros(POSITIONS, np.int64)
     encode_alphago(boards[:1], histories[:1], symmetries[:1], planes[:1])

@@ -41,6 +41,7 @@ from keima.games.go.board import (
     opponent,
     play,
 )
+from keima.games.go.position import stack
 from keima.jit import njit
 
 PLANES: list[tuple[str, str, str]] = [
@@ -372,8 +373,7 @@ class AlphaGoEncoding:
         chosen = symmetry_list(symmetries, len(positions))
         height, width = self.shape(positions[0], int(chosen[0]))
         planes = np.empty((len(positions), self.planes, height, width), np.float32)
-        boards = np.concatenate([position.board for position in positions])
-        histories = np.concatenate([position.history for position in positions])
+        boards, histories = stack(positions)
         encode_alphago(boards, histories, chosen, planes)
         return Batch({"planes": planes})
 
