@@ -1,0 +1,31 @@
+"""The README's and the documents' Python examples run as they stand."""
+
+from __future__ import annotations
+
+import doctest
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the network the examples open: a small fresh KataGo network."""
+    import keima
+
+    keima.save(keima.create("katago-b2c16"), tmp_path / "model.bin.gz")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_examples_in_documents_run(document: Path, folder: Path) -> None:
+    results = doctest.testfile(str(document), module_relative=False, optionflags=doctest.ELLIPSIS)
+    assert results.failed == 0
+
+
+def test_readme_has_examples() -> None:
+    assert (ROOT / "README.md").read_text(encoding="utf-8").count(">>>") >= 10
