@@ -87,7 +87,12 @@ def _open_judge(
 ) -> tuple[Judge, dict[str, Any]]:
     network = open_network(net)
     pedigree = network.pedigree
-    facts = {"name": pedigree.name, "system": network.system, "format": pedigree.format}
+    facts = {
+        "name": pedigree.name,
+        "game": network.encoding.game,
+        "system": network.system,
+        "format": pedigree.format,
+    }
     return open_evaluator(network, backend, precision, batch, threads), facts
 
 

@@ -42,7 +42,7 @@ class GameFile:
     @property
     def game(self) -> str:
         """ "go" or "chess", by the name's ending."""
-        return "chess" if self._inner_name().endswith(CHESS_SUFFIXES) else "go"
+        return "chess" if self._inner_name().lower().endswith(CHESS_SUFFIXES) else "go"
 
     @property
     def stem(self) -> str:
@@ -50,7 +50,7 @@ class GameFile:
         return re.sub(r"(\.(sgf|pgn))?(\.gz)?$", "", self._inner_name().rsplit("/", 1)[-1], flags=re.I) or "game"
 
     def _inner_name(self) -> str:
-        return (self.member or str(self.path)).lower() if self.member is None else self.member.lower()
+        return str(self.path) if self.member is None else self.member
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:

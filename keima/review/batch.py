@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from keima.errors import BadRequest, KeimaError
+from keima.errors import BadRequest, KeimaError, UnsupportedPosition
 from keima.games.files import GameFile, find_game_files
 from keima.review.analysis import Judge, review_game, review_key
 from keima.review.games import ReviewGame, open_game
@@ -75,10 +75,17 @@ class Reviewer:
         return review_key(game, self.sha256, self.options)
 
     def review(self, game: ReviewGame, on_progress: Callable[[int], None] | None = None) -> Json:
-        """Judge a game; raises as `review_game`, and as the network's reader the first time."""
+        """Judge a game.
+
+        Raises:
+            UnsupportedPosition: the network plays another game, or cannot take this one's board or rules.
+            BadWeights, UnsupportedNetwork: the network file cannot be opened.
+        """
         if self._opened is None:
             self._opened = self._open_judge()
         judge, network = self._opened
+        if network["game"] != game.facts["game"]:
+            raise UnsupportedPosition(f"a game of {game.facts['game']}; {network['name']} plays {network['game']}")
         return review_game(game, judge, {**network, "sha256": self.sha256}, self.options, on_progress)
 
 

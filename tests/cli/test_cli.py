@@ -251,3 +251,32 @@ class TestBench:
         result = run("bench")
         assert result.exit_code == 2
         assert "--net FILE" in result.stderr
+
+
+class TestReference:
+    def test_eval_gives_the_engines_answers(self, run: Run, reference: Path, golden: Callable[[str], Any]) -> None:
+        import json
+
+        net = reference / "nets" / "g170-b6c96-s175395328-d26788732.bin.gz"
+        cases = golden("katago-g170-b6c96")[:30]
+        result = run("eval", net, "-", "--backend", "torch", stdin="\n".join(map(json.dumps, cases)))
+        assert result.exit_code == 0
+        for case, answer in zip(cases, lines(result.stdout), strict=True):
+            white = answer["win"] if case["to_play"] == "W" else answer["loss"]
+            lead = answer["lead"] if case["to_play"] == "W" else -answer["lead"]
+            assert answer["id"] == case["id"]
+            assert white == pytest.approx(case["out"]["whiteWin"], abs=1e-3)
+            assert lead == pytest.approx(case["out"]["whiteLead"], abs=0.01)
+
+    def test_planes_are_the_engines(self, run: Run, golden: Callable[[str], Any]) -> None:
+        import json
+
+        cases = [{**case, "game": "chess"} for case in golden("lc0-maia")[:20]]
+        result = run("planes", "lc0", "-", stdin="\n".join(map(json.dumps, cases)))
+        for case, answer in zip(cases, lines(result.stdout), strict=True):
+            for index, plane in enumerate(answer["planes"]):
+                mask, value = case["planes"].get(str(index), ["0x0", 1.0])
+                expected = [
+                    [value * (int(mask, 16) >> (8 * rank + file) & 1) for file in range(8)] for rank in range(8)
+                ]
+                np.testing.assert_allclose(plane, expected, atol=1e-6)

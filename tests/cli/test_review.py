@@ -56,7 +56,7 @@ class TestOneGame:
         Path("game.sgf").write_text(GO_GAME)
         result = run("review", "game.sgf", "--net", chess_net, "--backend", "torch")
         assert result.exit_code == 2
-        assert "game.sgf" in result.stderr
+        assert "game.sgf: a game of go; chess plays chess" in result.stderr
         assert not Path("reports").exists()
 
 
