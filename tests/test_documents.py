@@ -16,7 +16,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the network the examples open: a small fresh KataGo network."""
     import keima
 
-    keima.save(keima.create("katago-b2c16"), tmp_path / "model.bin.gz")
+    keima.save(keima.create("katago-b6c96", blocks=2), tmp_path / "model.bin.gz")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
