@@ -93,8 +93,8 @@ def read_leela_zero(path: str | os.PathLike[str]) -> LeelaZeroNetwork:
 def write_leela_zero(network: LeelaZeroNetwork, path: str | os.PathLike[str]) -> None:
     """Write a network that Leela Zero loads; gzipped where the name ends in .gz, whole or not at all.
 
-    Version 2 for a network with `value_for_black`, else version 1. Numbers are written so that they read back as the
-    same float32.
+    Version 2 for a network with `value_for_black`, else version 1. Numbers are written with nine significant digits,
+    which read back as the same float32.
 
     Raises:
         UnsupportedNetwork: not a Leela Zero network, or a value head's hidden layer of a width other than 256.
@@ -112,7 +112,7 @@ def write_leela_zero(network: LeelaZeroNetwork, path: str | os.PathLike[str]) ->
     for name, values in _arrays(network):
         if not np.isfinite(values).all():
             raise BadWeights("a weight is not finite; the network cannot be written", source=source, place=name)
-        text.append(" ".join(values.ravel().astype(str)).encode("ascii"))
+        text.append(" ".join([f"{value:.9g}" for value in values.ravel().tolist()]).encode("ascii"))
     atomic_write(path, b"\n".join(text) + b"\n")
 
 
