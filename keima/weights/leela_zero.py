@@ -296,14 +296,23 @@ def _value_arrays(head: ValueHead) -> Iterator[tuple[str, Floats]]:
     yield "the value head's last bias", head.linear2.bias.detach().numpy()
 
 
-def _convolution_arrays(name: str, convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> Iterator[tuple[str, Floats]]:
-    """Weights, biases, means and variances, with batch norm's scale folded into weights and means."""
-    assert norm.running_mean is not None
-    assert norm.running_var is not None
-    scale = norm.weight.detach()
-    variance = norm.running_var.double()
-    bias = norm.bias.detach().double() * torch.sqrt(variance + EPSILON)
-    yield name, (convolution.weight.detach() * scale[:, None, None, None]).flip(2).numpy()
+def _convolution_arrays(name: str, convolution: nn.Conv2d, norm: nn.Module) -> Iterator[tuple[str, Floats]]:
+    """Weights, biases, means and variances, with batch norm's scale folded into weights and means.
+
+    Where the norm itself was folded into the convolution (`keima.compress.fold`), the mean is 0 and the variance
+    1 − ε, which leave the convolution's own bias as it is.
+    """
+    weight = convolution.weight.detach()
+    ones = torch.ones(convolution.out_channels)
+    if isinstance(norm, nn.BatchNorm2d):
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        scale, mean, variance = norm.weight.detach(), norm.running_mean, norm.running_var
+        bias = norm.bias.detach().double() * torch.sqrt(variance.double() + EPSILON)
+    else:
+        scale, mean, variance = ones, torch.zeros_like(ones), ones - EPSILON
+        bias = ones.double() * 0 if convolution.bias is None else convolution.bias.detach().double()
+    yield name, (weight * scale[:, None, None, None]).flip(2).numpy()
     yield f"{name}, biases", bias.float().numpy()
-    yield f"{name}, means", (norm.running_mean * scale).numpy()
-    yield f"{name}, variances", norm.running_var.numpy()
+    yield f"{name}, means", (mean * scale).numpy()
+    yield f"{name}, variances", variance.numpy()

@@ -5,7 +5,8 @@ header naming each tensor's type, shape and place, then the tensors. Nothing in 
 `__metadata__` holds three strings:
 
     keima.version    "1"
-    keima.network    JSON: {"kind": one of `keima.networks.registry.KINDS`, "config": its configuration}
+    keima.network    JSON: {"kind": one of `keima.networks.registry.KINDS`, "config": its configuration, and for a
+                     network from `keima.compress.fold` "folded": norm's name → convolution that took it over}
     keima.pedigree   JSON: the fields of `Pedigree`
 
 Tensor names are those of the module's `state_dict`; a file must hold exactly the network's tensors, each of its shape
@@ -25,7 +26,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
-from torch import Tensor
+from torch import Tensor, nn
 
 from keima.errors import BadWeights, UnsupportedNetwork
 from keima.networks.network import Network, Pedigree
@@ -54,6 +55,8 @@ def write_safetensors(network: Network, path: str | os.PathLike[str]) -> None:
         BadWeights: the file cannot be written.
     """
     contents = {"kind": kind_of(network), "config": config_to_json(network)}
+    if folded := getattr(network, "folded", None):
+        contents["folded"] = dict(folded)
     metadata = {
         "keima.version": VERSION,
         "keima.network": json.dumps(contents),
@@ -76,12 +79,12 @@ def read_safetensors(path: str | os.PathLike[str]) -> Network:
     source = os.fspath(path)
     data = read_bytes(path)
     metadata = _metadata(data, source)
-    kind, config = _contents(metadata, source)
+    kind, config, folded = _contents(metadata, source)
     try:
         tensors = load_tensors(data)
     except (SafetensorError, ValueError, KeyError) as error:
         raise BadWeights(f"not a safetensors file: {error}", source=source) from error
-    network = _build(kind, config, tensors, source)
+    network = _build(kind, config, folded, tensors, source)
     network.load_state_dict(tensors, assign=False)
     network.pedigree = _pedigree(metadata, source)
     return network.eval()
@@ -116,16 +119,18 @@ def _parse(text: str | bytes, source: str, place: str) -> dict[str, Any]:
     return parsed
 
 
-def _contents(metadata: Mapping[str, Any], source: str) -> tuple[str, dict[str, Any]]:
-    """The kind of network and its configuration."""
+def _contents(metadata: Mapping[str, Any], source: str) -> tuple[str, dict[str, Any], dict[str, str]]:
+    """The kind of network, its configuration, and the norms that were folded away."""
     contents = _parse(metadata["keima.network"], source, "keima.network")
-    kind, config = contents.get("kind"), contents.get("config")
-    if not isinstance(kind, str) or not isinstance(config, dict):
+    kind, config, folded = contents.get("kind"), contents.get("config"), contents.get("folded", {})
+    if not isinstance(kind, str) or not isinstance(config, dict) or not isinstance(folded, dict):
         raise BadWeights("no kind and configuration", source=source, place="keima.network")
-    return kind, config
+    return kind, config, folded
 
 
-def _build(kind: str, config: dict[str, Any], tensors: Mapping[str, Tensor], source: str) -> Network:
+def _build(
+    kind: str, config: dict[str, Any], folded: dict[str, str], tensors: Mapping[str, Tensor], source: str
+) -> Network:
     """A fresh network of that configuration, once the file's tensors are known to be its own."""
     for name in ("blocks", "layers"):
         count = config.get(name)
@@ -134,11 +139,30 @@ def _build(kind: str, config: dict[str, Any], tensors: Mapping[str, Tensor], sou
             raise BadWeights(message, source=source, place="keima.network")
     try:
         with torch.device("meta"):  # takes no memory, whatever sizes the configuration names
-            outline = from_config(kind, config)
+            outline = _without_norms(from_config(kind, config), folded)
         _check(outline.state_dict(), tensors, source)
-        return from_config(kind, config)
+        return _without_norms(from_config(kind, config), folded)
     except (BadWeights, UnsupportedNetwork) as error:
         raise error.at(source=source) from error
+
+
+def _without_norms(network: Network, folded: Mapping[str, str]) -> Network:
+    """The network with the structure that folding left: no norm there, a bias in its convolution."""
+    for norm_name, convolution_name in folded.items():
+        try:
+            norm, convolution = network.get_submodule(norm_name), network.get_submodule(convolution_name)
+        except (AttributeError, TypeError) as error:
+            raise BadWeights(f"folded: {error}", place="keima.network") from error
+        if not isinstance(norm, (nn.BatchNorm2d, nn.Identity)) or not isinstance(convolution, nn.Conv2d):
+            message = f"folded: {norm_name!r} and {convolution_name!r} are not a norm and a convolution"
+            raise BadWeights(message, place="keima.network")
+        network.set_submodule(norm_name, nn.Identity())
+        if convolution.bias is None:
+            convolution.bias = nn.Parameter(convolution.weight.new_zeros(convolution.out_channels))
+    if folded:
+        record: Any = dict(folded)
+        network.folded = record
+    return network
 
 
 def _check(expected: Mapping[str, Tensor], found: Mapping[str, Tensor], source: str) -> None:

@@ -15,6 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keima.compress.fold import fold
 from keima.errors import BadWeights, KeimaError, UnsupportedNetwork
 from keima.games.go.position import Position
 from keima.networks.alphago_zero import AlphaGoZeroNetwork
@@ -110,6 +111,13 @@ def test_written_and_read_it_answers_the_same(tmp_path, name, value_for_black):
     assert again.pedigree.format == f"Leela Zero version {2 if value_for_black else 1}"
     inputs = random_inputs(network, 4)
     assert_same(answers(again, inputs), answers(network, inputs), 1e-5)
+
+
+def test_a_folded_network_is_written_too(tmp_path):
+    network = fresh()
+    write_leela_zero(fold(network), tmp_path / "net.txt")
+    inputs = random_inputs(network, 4)
+    assert_same(answers(read_leela_zero(tmp_path / "net.txt"), inputs), answers(network, inputs), 1e-5)
 
 
 def test_reading_and_writing_again_changes_nothing(reference, tmp_path):

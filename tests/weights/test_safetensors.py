@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load, save
 
+from keima.compress.fold import fold
 from keima.errors import BadWeights, KeimaError, UnsupportedNetwork
 from keima.networks.network import Network, Pedigree
 from keima.networks.registry import create, find, list_networks
@@ -56,6 +57,18 @@ def test_a_network_comes_back_with_weights_configuration_and_pedigree(tmp_path, 
     assert all((before[key] == after[key]).all() for key in before)
 
 
+@pytest.mark.parametrize("name", ["alphago-zero", "katago-guide-b10c128", "lc0-10x128", "katago-b6c96"])
+def test_a_folded_network_comes_back_folded(tmp_path, name):
+    network = fold(small(name))
+    path = tmp_path / "net.safetensors"
+    write_safetensors(network, path)
+    again = read_safetensors(path)
+    assert getattr(again, "folded", None) == getattr(network, "folded", None)
+    inputs = random_inputs(network, 1, 7 if name.startswith("katago-b") else None)
+    before, after = answers(network, inputs), answers(again, inputs)
+    assert all((before[key] == after[key]).all() for key in before)
+
+
 def test_a_fresh_network_s_origin_becomes_the_file(saved):
     assert read_safetensors(saved).pedigree == Pedigree("alphago-zero", origin=str(saved))
 
@@ -97,8 +110,8 @@ def test_tensors_must_be_exactly_the_network_s(saved, tensors, error, message):
         read_safetensors(changed(saved, tensors=tensors))
 
 
-def describing(kind: object, config: object) -> dict[str, str]:
-    return {"keima.network": json.dumps({"kind": kind, "config": config})}
+def describing(kind: object, config: object, folded: object = None) -> dict[str, str]:
+    return {"keima.network": json.dumps({"kind": kind, "config": config, "folded": folded or {}})}
 
 
 ZERO = {"blocks": 2, "channels": 8, "tower": "residual", "board_size": 9, "value_hidden": 16}
@@ -113,6 +126,8 @@ ZERO = {"blocks": 2, "channels": 8, "tower": "residual", "board_size": 9, "value
         ({"keima.network": "[" * 10**5}, BadWeights, "keima.network: not JSON"),
         ({"keima.network": "[1]"}, BadWeights, "keima.network: a JSON list"),
         (describing(3, {}), BadWeights, "no kind and configuration"),
+        (describing("alphago-zero", ZERO, {"stem": "tower"}), BadWeights, "'stem' and 'tower' are not a norm and a"),
+        (describing("alphago-zero", ZERO, {"norm": "tower"}), BadWeights, "folded: .* has no attribute `norm`"),
         (describing("alphago-one", {}), UnsupportedNetwork, "unknown kind 'alphago-one'"),
         (describing("alphago-zero", {**ZERO, "depth": 2}), BadWeights, "not a configuration of a alphago-zero"),
         (describing("alphago-zero", {**ZERO, "tower": "round"}), BadWeights, "unknown tower"),
