@@ -2,7 +2,8 @@
 
 After `initialize` in KataGo's `python/katago/train/model_pytorch.py`. Batch norm looks after the residual sum by
 itself. Where there is none ("fixed scaling"), block i of a stack starts with its first norm scaled by 1/√i, the norm
-behind a stack of n blocks by 1/√(n + 1): what batch norm would do if every block added unit variance.
+behind a stack of n blocks by 1/√(n + 1): what batch norm would do if every block added unit variance. A batch norm's
+running variance starts at the same i and n + 1, so that a deep network answers sensibly before it has learned.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from keima.networks.katago_config import NormConfig
 from keima.networks.katago_transformer import AttentionBlock, FeedForwardBlock
 from keima.networks.layers import initialise
 
@@ -60,11 +62,12 @@ def _start_stack(blocks: Any, activation: str) -> None:
 
 
 def _scale(norm: Any, terms: int) -> None:
-    """Scale a norm that has no statistics of its own for a sum of `terms` parts of unit variance."""
-    if getattr(norm.config, "statistics", True) or norm.weight is None:
-        return
+    """Prepare a norm for a sum of `terms` parts of unit variance: by its running variance, or else by its scale."""
     with torch.no_grad():
-        norm.weight.fill_(terms**-0.5)
+        if getattr(norm.config, "statistics", False):
+            norm.running_var.fill_(terms)
+        elif isinstance(norm.config, NormConfig) and norm.weight is not None:
+            norm.weight.fill_(terms**-0.5)
 
 
 def _start_policy(head: PolicyHead, activation: str) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from keima.errors import BadWeights
 
-_WORD = re.compile(rb"\s*([!-~]{1,256})(?!\S)")
+_WORD = re.compile(rb"\s*([!-~]{1,256})(?=\s)")
 _FLOAT_WORD = re.compile(rb"\S+")
 _INTEGER = re.compile(rb"[+-]?[0-9]{1,9}")
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
@@ -51,7 +51,7 @@ class TokenReader:
         """The next word; `what` says what it should be.
 
         Raises:
-            BadWeights: the file ends, or holds no printable word there.
+            BadWeights: the file ends there or within the word, or holds no printable word there.
         """
         match = _WORD.match(self.data, self.at)
         if match is None:
