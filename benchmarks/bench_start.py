@@ -3,7 +3,8 @@
     python benchmarks/bench_start.py NETWORK [--backend openvino] [--rounds 5]
 
 The first round starts without a cache of compiled networks (it traces, converts and compiles); the others find it. Each
-prints the whole process's time, and how long its parts took inside.
+prints the whole process's time, its processor time (all threads; near the other on an idle machine), and how long its
+parts took inside.
 """
 
 from __future__ import annotations
@@ -45,14 +46,16 @@ def main() -> None:
     parser.add_argument("--backend", default="openvino")
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
-    warm = []
+    warm, busy = [], 0.0
     with tempfile.TemporaryDirectory() as cache:
         for number in range(arguments.rounds + 1):
             start = time.perf_counter()
             command = [sys.executable, "-c", CHILD, arguments.network, arguments.backend]
             parts = subprocess.run(command, env={**os.environ, "KEIMA_CACHE": cache}, check=True, capture_output=True)
             seconds = time.perf_counter() - start
-            print(f"{'warm' if number else 'cold'} {seconds:5.2f} s   {parts.stdout.decode()}")
+            before, busy = busy, os.times().children_user + os.times().children_system
+            label = "warm" if number else "cold"
+            print(f"{label} {seconds:5.2f} s (processor {busy - before:5.2f} s)   {parts.stdout.decode()}")
             warm += [seconds] if number else []
     print(f"best warm start {min(warm):.2f} s")
 

@@ -21,6 +21,7 @@ from keima.networks.katago_guide import KataGoGuideNetwork
 from keima.networks.lc0 import Lc0Config, Lc0Network
 from keima.networks.leela_zero import LeelaZeroNetwork
 from keima.networks.network import Network
+from keima.networks.registry import NetworkEntry, create, list_networks
 
 torch.set_num_threads(1)
 
@@ -96,6 +97,14 @@ def test_answers_stay_and_numbers_go(name: str) -> None:
     assert sum(t.numel() for t in folded.state_dict().values()) < sum(t.numel() for t in network.state_dict().values())
     norms = [module for module in folded.modules() if isinstance(module, nn.BatchNorm2d)]
     assert len(norms) == NORMS_LEFT.get(name, 0)
+
+
+@pytest.mark.parametrize("entry", list_networks(), ids=lambda entry: entry.name)
+def test_every_registered_network_folds(entry: NetworkEntry) -> None:
+    network = unsettle(create(entry.name, **entry.small))
+    before = answer(network)
+    for output, tensor in answer(fold(network)).items():
+        torch.testing.assert_close(tensor, before[output], rtol=1e-5, atol=1e-5)
 
 
 def test_katago_norms_after_convolutions_keep_only_a_bias() -> None:
