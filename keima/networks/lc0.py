@@ -32,11 +32,19 @@ from torch import Tensor, nn
 from keima.encodings.lc0 import Lc0Encoding
 from keima.encodings.lc0_moves import CONVOLUTION_INDEX
 from keima.errors import BadRequest
-from keima.networks.lc0_attention import POLICY_SIZE, SQUARES, AttentionPolicy, AttentionPolicyConfig, activation
+from keima.networks.lc0_attention import (
+    POLICY_SIZE,
+    SQUARES,
+    AttentionPolicy,
+    AttentionPolicyConfig,
+    activate_rows,
+    activation,
+)
 from keima.networks.network import Array, Heads, Network, Pedigree, softmax
 
 INPUT_PLANES = 112
 BATCH_NORM_EPSILON = 1e-5  # network_legacy.cc
+CONVOLUTION_PLANES_USED = 73
 POLICIES = ("convolution", "classical", "attention")
 VALUES = ("wdl", "classical")
 
@@ -91,6 +99,8 @@ class Lc0Config:
         _check_choice("policy", self.policy, POLICIES)
         _check_choice("value", self.value, VALUES)
         _check_choice("activation", self.activation, ("relu", "mish"))
+        if self.policy == "convolution" and self.policy_channels < CONVOLUTION_PLANES_USED:
+            raise BadRequest(f"a convolution policy has at least 73 planes, got {self.policy_channels}")
         if (self.policy == "attention") != (self.attention_policy is not None):
             raise BadRequest("attention_policy is given with policy='attention' and only then")
         widths = [self.se_channels] * self.blocks if isinstance(self.se_channels, int) else list(self.se_channels)
@@ -167,7 +177,7 @@ class SqueezeExcitation(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[N, C, 8, 8] → [N, C, 8, 8]."""
-        squeezed = self.activate(self.fc1(x.mean(dim=(2, 3))))
+        squeezed = activate_rows(self.activate, self.fc1(x.mean(dim=(2, 3))))
         # one linear layer a half: OpenVINO then needs no node that splits them (6 % of a 6×64 network's time)
         w, b = (F.linear(squeezed, *half)[:, :, None, None] for half in self._halves())
         return torch.sigmoid(w) * x + b
@@ -256,7 +266,7 @@ class ValueHead(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[N, C, 8, 8] → [N, 3] or [N, 1]."""
-        hidden = self.activate(self.fc1(self.activate(self.value(x)).flatten(1)))
+        hidden = activate_rows(self.activate, self.fc1(self.activate(self.value(x)).flatten(1)))
         out: Tensor = self.fc2(hidden)
         return out
 
@@ -273,7 +283,7 @@ class MovesLeftHead(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[N, C, 8, 8] → [N]."""
-        hidden = self.activate(self.fc1(self.activate(self.moves_left(x)).flatten(1)))
+        hidden = activate_rows(self.activate, self.fc1(self.activate(self.moves_left(x)).flatten(1)))
         return F.relu(self.fc2(hidden)).squeeze(1)
 
 

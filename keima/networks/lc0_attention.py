@@ -64,6 +64,14 @@ def activation(name: str) -> Activation:
     return ACTIVATIONS[name]
 
 
+def activate_rows(activate: Activation, rows: Tensor) -> Tensor:
+    """activate(rows) for rows [N, C] between two linear layers; mish meanwhile sees a third axis.
+
+    For linear → mish → linear on 4 to 15 rows of two axes OpenVINO 2026.4 finds no code (see `networks/layers.py`).
+    """
+    return activate(rows.unsqueeze(2)).squeeze(2) if activate is F.mish else activate(rows)
+
+
 @dataclass(frozen=True)
 class SmolgenConfig:
     """Sizes of an encoder's smolgen.
@@ -108,6 +116,9 @@ class AttentionPolicyConfig:
         encoders: the encoder layers between embedding and queries, usually none.
         heads: attention heads of those encoders.
         own_embedding: the head has its own embedding layer; otherwise the heads of a network share one.
+
+    Raises:
+        BadRequest: an encoder's width is not a multiple of `heads`.
     """
 
     embedding: int
@@ -119,6 +130,18 @@ class AttentionPolicyConfig:
     def __post_init__(self) -> None:
         layers = (EncoderConfig(**layer) if isinstance(layer, dict) else layer for layer in self.encoders)
         object.__setattr__(self, "encoders", tuple(layers))
+        check_heads(self.heads, self.encoders)
+
+
+def check_heads(heads: int, encoders: tuple[EncoderConfig, ...]) -> None:
+    """Every encoder's width divides by the number of attention heads.
+
+    Raises:
+        BadRequest: one does not.
+    """
+    for number, encoder in enumerate(encoders):
+        if heads < 1 or encoder.d_model < heads or encoder.d_model % heads:
+            raise BadRequest(f"encoder {number}: {heads} attention heads cannot share a width of {encoder.d_model}")
 
 
 class Smolgen(nn.Module):

@@ -38,7 +38,9 @@ from keima.networks.lc0_attention import (
     EncoderConfig,
     EncoderLayer,
     FeedForward,
+    activate_rows,
     activation,
+    check_heads,
     reachable,
 )
 from keima.networks.network import Array, Heads, Network, Pedigree
@@ -110,16 +112,11 @@ class Lc0TransformerConfig:
             raise BadRequest(f"unknown position encoding {self.position!r}; choose map or dense")
         if not self.encoders or "vanilla" not in self.policy_heads or "winner" not in self.value_heads:
             raise BadRequest("a transformer needs an encoder, a vanilla policy head and a winner value head")
-        _check_heads(self.heads, self.encoders)
-        for head in self.policy_heads.values():
-            _check_heads(head.heads, head.encoders)
-
-
-def _check_heads(heads: int, encoders: tuple[EncoderConfig, ...]) -> None:
-    """Every encoder's width divides by the number of attention heads."""
-    for number, encoder in enumerate(encoders):
-        if heads < 1 or encoder.d_model < heads or encoder.d_model % heads:
-            raise BadRequest(f"encoder {number}: {heads} attention heads cannot share a width of {encoder.d_model}")
+        check_heads(self.heads, self.encoders)
+        if any(head.outputs not in (1, 3) for head in self.value_heads.values()):
+            raise BadRequest("a value head has 3 outputs (win, draw, loss) or 1")
+        if self.moves_left is not None and self.moves_left.outputs != 1:
+            raise BadRequest(f"the moves-left head has 1 output, not {self.moves_left.outputs}")
 
 
 def _rebuilt(heads: Mapping[str, Any], kind: type) -> dict[str, Any]:
@@ -181,7 +178,7 @@ class TokenHead(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[N, 64, E] → [N, outputs]."""
-        hidden = self.activate(self.fc1(self.activate(self.embedding(x)).flatten(1)))
+        hidden = activate_rows(self.activate, self.fc1(self.activate(self.embedding(x)).flatten(1)))
         out: Tensor = self.fc2(hidden)
         return out
 

@@ -81,9 +81,9 @@ def parse_lc0(data: bytes) -> Lc0Network | Lc0Transformer:
     try:
         formats = network_format(net)
         config, multihead = config_of(formats, weights)
+        network = _assemble(config, weights, multihead)
     except BadRequest as error:
         raise BadWeights(error.message, place="weights") from error
-    network = _assemble(config, weights, multihead)
     left_out = _carry(network, weights, multihead)
     network.file_notes.update(format=formats, version=tuple(net.child("min_version").values))
     network.pedigree = Pedigree(

@@ -500,6 +500,30 @@ def test_numbers_that_cannot_be() -> None:
         parse_lc0(serialise(shaped))
 
 
+def test_shapes_that_do_not_go_together() -> None:
+    """Attention heads that cannot share a width, smolgens of two sizes, a WDL head with one output."""
+    encoders = (EncoderConfig(2, 2), EncoderConfig(2, 2))
+    attention = AttentionPolicyConfig(2, 2, encoders, heads=2)
+    headed = net_of(tiny(policy="attention", attention_policy=attention))
+    headed.child("weights").values["pol_headcount"] = 3
+    with pytest.raises(BadWeights, match="3 attention heads cannot share a width of 2"):
+        parse_lc0(serialise(headed))
+
+    smolgens = (EncoderConfig(4, 4, SmolgenConfig(1, 2, 1)),) * 2
+    mixed = net_of(tiny_transformer(encoders=smolgens))
+    inner = find(mixed.child("weights"), ("encoder", 1, "mha", "smolgen"))
+    for name in ("dense2_b", "ln2_gammas", "ln2_betas"):
+        inner.child(name).values.update(encode(np.zeros(4, np.float32), None, None).values)
+    inner.child("dense2_w").values.update(encode(np.zeros(8, np.float32), None, None).values)
+    with pytest.raises(BadWeights, match="share one table"):
+        parse_lc0(serialise(mixed))
+
+    narrow = net_of(tiny_transformer(value_heads={"winner": TokenHeadConfig(1, 2, 1)}))
+    narrow.child("format").child("network_format").values["value"] = 2
+    with pytest.raises(BadWeights, match="1 outputs where its format asks for 3"):
+        parse_lc0(serialise(narrow))
+
+
 def test_claims_take_no_memory() -> None:
     """Two thousand empty blocks in four thousand bytes, a layer said to hold 2^60 bytes: refused, not allocated."""
     weights = b"\x12\x00" * 2000
