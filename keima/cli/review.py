@@ -134,7 +134,9 @@ def _progress(total: int) -> Iterator[tuple[Begin, Callable[[int], None] | None]
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    # Where stdout is a pipe, the pages' names belong there and not on the terminal.
+    terminal, both = Console(stderr=True), sys.stdout.isatty()
+    with Progress(*columns, console=terminal, transient=True, redirect_stdout=both) as progress:
         games = progress.add_task("games", total=total) if total > 1 else None
         positions = progress.add_task("positions", total=None)
 

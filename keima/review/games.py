@@ -73,13 +73,19 @@ def _open_go(record: Any) -> ReviewGame:
         "xsize": record.xsize,
         "ysize": record.ysize,
         "rules": record.rules.to_json(),
-        "rules_name": f"{record.rules.name[:1].upper()}{record.rules.name[1:]} rules",
+        "rules_name": _rules_name(record.rules.name),
         "komi": record.komi,
         "handicap": list(record.handicap),
         "setup": {"black": list(record.black_setup), "white": list(record.white_setup)},
     }
     moves = [vertex for _, vertex in record.moves]
     return ReviewGame(facts, positions, moves, [SIDES[colour] for colour, _ in record.moves])
+
+
+def _rules_name(name: str) -> str:
+    """ "chinese" → "Chinese rules", "aga" → "AGA rules"; KataGo's shorthand stays as it is."""
+    words = {"aga": "AGA", "aga-button": "AGA button", "chinese-ogs": "Chinese (OGS)", "new-zealand": "New Zealand"}
+    return f"{words.get(name, name if name.startswith('ko') else name.title())} rules"
 
 
 def _open_chess(record: Any) -> ReviewGame:

@@ -299,6 +299,7 @@ function hashPly() {
   return Number.parseInt(wanted.get("move") || "0", 10) || 0;
 }
 
+if (isGo) document.documentElement.style.setProperty("--ratio", (review.game.xsize + 1.24) / (review.game.ysize + 1.24));
 drawHead();
 drawToggles();
 drawGraphs();
