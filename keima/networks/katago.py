@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from keima.encodings.katago import KataGoEncoding
+from keima.errors import BadRequest
 from keima.networks.katago_board import Board
 from keima.networks.katago_config import (
     GLOBALS,
@@ -326,10 +327,15 @@ class KataGoNetwork(Network):
 
         Returns:
             Raw outputs (`KataGoOutputs`); `decode` turns them into answers.
+
+        Raises:
+            BadRequest: metadata is missing, or given to a network that takes none.
         """
+        if (metadata is None) != (self.metadata is None):
+            raise BadRequest(f"this network takes {', '.join(self.input_names)}, and each of them is needed")
         board = Board.of(planes, mask)
         bias = self.linear(globals)
-        if self.metadata is not None and metadata is not None:
+        if self.metadata is not None:
             bias = bias + self.metadata(metadata)
         x = self.conv(planes) + bias[:, :, None, None]
         for block in self.blocks:

@@ -62,7 +62,7 @@ class AttentionBlock(nn.Module):
         return x + board.on_board(out.transpose(1, 2).unflatten(2, (x.shape[2], x.shape[3])))
 
     def _rotation(self, x: Tensor, group: int) -> tuple[Tensor, Tensor]:
-        """Cosine and sine of every pair's angle at every point: two of [heads or 1, L, pairs]."""
+        """Cosine and sine of every pair's angle at every point: two of [heads or 1, L, 2 · pairs]."""
         height, width = x.shape[2], x.shape[3]
         rows = torch.arange(height, device=x.device, dtype=torch.float32)[:, None].expand(height, width).reshape(-1, 1)
         columns = torch.arange(width, device=x.device, dtype=torch.float32)[None, :].expand(height, width)
@@ -74,6 +74,7 @@ class AttentionBlock(nn.Module):
             pairs = self.config.key_channels // 2
             by_row, by_column = _frequencies(pairs // 2, pairs, self), _frequencies(pairs - pairs // 2, pairs, self)
             angles = torch.cat((rows * by_row, columns * by_column), dim=1).unsqueeze(0)
+        angles = angles.repeat_interleave(2, dim=-1)
         return angles.cos().to(x.dtype), angles.sin().to(x.dtype)
 
 
@@ -94,9 +95,15 @@ def _share(x: Tensor, group: int) -> Tensor:
 
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn each adjacent pair of channels of x [N, heads, L, D] by its angle."""
-    even, odd = x.unflatten(3, (-1, 2)).unbind(-1)
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(3)
+    """Turn each adjacent pair of channels of x [N, heads, L, D] by its angle: x · cos + (x turned by 90°) · sin."""
+    return x * cos + (x @ _quarter_turn(x)) * sin
+
+
+def _quarter_turn(x: Tensor) -> Tensor:
+    """The matrix [D, D] that takes each pair (a, b) of D channels to (−b, a); a product, for slices are slow."""
+    unit = torch.eye(x.shape[3], dtype=x.dtype, device=x.device)
+    even, odd = unit.unflatten(1, (-1, 2)).unbind(-1)
+    return torch.stack((-odd, even), dim=-1).flatten(1)
 
 
 class FeedForwardBlock(nn.Module):

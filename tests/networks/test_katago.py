@@ -106,6 +106,15 @@ def test_shapes_are_those_promised(name):
     assert outputs["ownership"].shape == (2, 4, 6)
 
 
+def test_metadata_goes_to_the_networks_that_take_it():
+    network, other = tiny("v15-metadata"), tiny("v14-nested")
+    inputs = inputs_of(network, 1, 3, 3)
+    with pytest.raises(BadRequest, match="takes planes, globals, metadata, and each"):
+        network(inputs["planes"], inputs["globals"])
+    with pytest.raises(BadRequest, match="takes planes, globals, and each"):
+        other(**inputs)
+
+
 # --- Parts ------------------------------------------------------------------------------------------------------------
 
 
