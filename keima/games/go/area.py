@@ -16,26 +16,47 @@ from typing import Any
 
 import numpy as np
 
-from keima.games.go.board import BLACK, EMPTY, MAX_POINTS, MAX_SIZE, WALL, WHITE
+from keima.games.go.board import BLACK, EMPTY, MAX_POINTS, MAX_SIZE, WHITE
 from keima.jit import njit
 
+MAX_RUNS = MAX_SIZE * (MAX_SIZE // 2 + 1)
+"""A run is a row's unbroken stretch of points; a row of 19 has ten at most."""
 MAX_REGIONS = MAX_SIZE * MAX_SIZE // 2 + 2
 """No two regions touch, and each holds an empty point: at most every second point of the board starts one."""
 
 _NO_REGION = -1
+_NOT_KNOWN = -1
+
+_ONE = np.uint64(1)
+_BITS = np.uint64(37)
+_INDEX_OF_BIT = np.zeros(37, np.int64)  # 2 is a primitive root of 37: every power of two leaves another remainder
+for _bit in range(36):
+    _INDEX_OF_BIT[2**_bit % 37] = _bit
 
 _REGIONS = np.dtype(
     [
+        # The board as rows of bits, bit x for column x; row y stands at y + 1 between two rows of nothing.
+        ("black", np.uint64, (MAX_SIZE + 2,)),
+        ("white", np.uint64, (MAX_SIZE + 2,)),
+        # The runs of the points in question, row by row from the top.
+        ("runs", np.int32),
+        ("run_loc", np.int16, (MAX_RUNS,)),  # the leftmost point
+        ("run_length", np.int16, (MAX_RUNS,)),
+        ("run_row", np.int16, (MAX_RUNS,)),  # y + 1
+        ("run_bits", np.uint64, (MAX_RUNS,)),
+        ("run_parent", np.int16, (MAX_RUNS,)),  # an earlier run it is connected to, or itself
+        ("run_region", np.int16, (MAX_RUNS,)),
+        # The regions: connected runs.
         ("count", np.int32),
         ("region_of", np.int16, (MAX_POINTS,)),  # of each point: its region, or _NO_REGION
-        ("points", np.int16, (MAX_POINTS,)),  # the points of all regions, region by region
-        ("first", np.int16, (MAX_REGIONS + 1,)),  # region i is points[first[i]:first[i + 1]]
         ("vital_to", np.int16, (MAX_REGIONS, 4)),  # the heads of the chains a region is vital to ...
-        ("vital_len", np.int16, (MAX_REGIONS,)),  # ... and how many they are
-        ("inner", np.int16, (MAX_REGIONS,)),  # points of the region that touch none of the owner's stones
+        ("vital_len", np.int16, (MAX_REGIONS,)),  # ... and how many they are; _NOT_KNOWN before its first point
+        ("colours", np.int8, (MAX_REGIONS,)),  # of a set of empty points: the colours it touches, BLACK + WHITE
+        ("inner", np.int16, (MAX_REGIONS,)),  # points that touch none of the owner's stones, counted up to 2
         ("has_opponent", np.int8, (MAX_REGIONS,)),  # 1 where the region holds stones of the other colour
         ("broken", np.int8, (MAX_REGIONS,)),  # 1 where it touches a chain that is not pass-alive
-        ("heads", np.int16, (MAX_POINTS,)),  # the owner's chains, by head
+        # The owner's chains.
+        ("heads", np.int16, (MAX_POINTS,)),
         ("struck", np.int8, (MAX_POINTS,)),  # 1 where heads[i] has been struck out
         ("vital_count", np.int16, (MAX_POINTS,)),  # at a head: how many unbroken regions are vital to its chain
     ],
@@ -93,58 +114,150 @@ def _keep_vital(b: Any, r: Any, index: int, loc: int, count: int) -> int:
 
 
 @njit
-def _fill_region(b: Any, r: Any, start: int, colour: int, suicide_legal: bool) -> None:
-    """Collect the region around the empty point `start` and what there is to know about it."""
-    stones, points, region_of = b.stones, r.points, r.region_of
-    stride = wide(b.stride)
-    index = wide(r.count)
-    r.count = index + 1
-    done = wide(r.first[index])
-    end = done + 1
-    points[done] = start
-    region_of[start] = index
-    vital = _heads_around(b, r, index, start, colour)
-    inner, opponents = 0, 0
-    while done < end:
-        loc = wide(points[done])
-        done += 1
-        is_stone = stones[loc] != EMPTY
-        if vital > 0 and (suicide_legal or not is_stone):
-            vital = _keep_vital(b, r, index, loc, vital)
-        opponents += is_stone
-        touches_owner = False
-        for step in (-stride, -1, 1, stride):
-            near = loc + step
-            stone = stones[near]
-            if stone == colour:
-                touches_owner = True
-            elif stone != WALL and region_of[near] == _NO_REGION:
-                region_of[near] = index
-                points[end] = near
-                end += 1
-        inner += not touches_owner
-    r.vital_len[index] = vital
-    r.inner[index] = inner
-    r.has_opponent[index] = opponents > 0
-    r.broken[index] = 0
-    r.first[index + 1] = end
+def _read_rows(b: Any, r: Any) -> Any:
+    """Write the stones as rows of bits; returns a full row."""
+    r.black[0] = r.white[0] = 0
+    for y in range(1, b.ysize + 1):
+        row = wide(y) * b.stride + 1
+        black = white = np.uint64(0)
+        bit = _ONE
+        for loc in range(row, row + b.xsize):
+            stone = b.stones[loc]
+            black |= bit * np.uint64(stone == BLACK)
+            white |= bit * np.uint64(stone == WHITE)
+            bit <<= _ONE
+        r.black[y] = black
+        r.white[y] = white
+    r.black[b.ysize + 1] = r.white[b.ysize + 1] = 0
+    return (_ONE << np.uint64(b.xsize)) - _ONE
 
 
 @njit
-def _find_regions(b: Any, r: Any, colour: int, suicide_legal: bool) -> int:
-    """Fill `r` with the regions and chains of `colour`; returns the number of its chains."""
-    r.count = 0
-    r.first[0] = 0
+def _index_of(bit: Any) -> Any:
+    """The exponent of a power of two below 2^36."""
+    return _INDEX_OF_BIT[bit % _BITS]
+
+
+@njit
+def _root(r: Any, run: int) -> int:
+    """The first run of those `run` is known to be connected to."""
+    while r.run_parent[run] != run:
+        run = wide(r.run_parent[run])
+    return run
+
+
+@njit
+def _find_runs(b: Any, r: Any, full: Any, colour: int) -> None:
+    """Find the connected sets of points without stones of `colour` (EMPTY: of either colour), as numbered regions."""
+    count = 0
+    above = 0  # the first run of the row above
+    for y in range(1, b.ysize + 1):
+        first = count
+        left = full
+        if colour != WHITE:
+            left &= ~r.black[y]
+        if colour != BLACK:
+            left &= ~r.white[y]
+        while left != np.uint64(0):
+            low = left & (~left + _ONE)
+            carried = left + low  # the carry runs through the lowest run of ones
+            bits = left & ~carried
+            left &= carried
+            x = _index_of(low)
+            r.run_loc[count] = wide(y) * b.stride + 1 + x
+            r.run_length[count] = _index_of(bits + low) - x
+            r.run_row[count] = y
+            r.run_bits[count] = bits
+            r.run_parent[count] = count
+            for other in range(above, first):
+                if r.run_bits[other] & bits != np.uint64(0):
+                    one, two = _root(r, other), _root(r, count)
+                    r.run_parent[max(one, two)] = min(one, two)
+            count += 1
+        above = first
+    r.runs = count
+    _number_regions(r)
+
+
+@njit
+def _number_regions(r: Any) -> None:
+    """Give each set of connected runs a number, and its points and facts a fresh start."""
+    regions = 0
     r.region_of[:] = _NO_REGION
+    for run in range(r.runs):
+        if r.run_parent[run] == run:
+            index = regions
+            regions += 1
+            r.vital_len[index] = _NOT_KNOWN
+            r.colours[index] = 0
+            r.inner[index] = 0
+            r.has_opponent[index] = 0
+            r.broken[index] = 0
+        else:
+            index = wide(r.run_region[r.run_parent[run]])
+        r.run_region[run] = index
+        start = wide(r.run_loc[run])
+        for loc in range(start, start + r.run_length[run]):
+            r.region_of[loc] = index
+    r.count = regions
+
+
+@njit
+def _touching(bits: Any, stones: Any, y: int) -> Any:
+    """Those points of row y (as bits) that have a neighbour among `stones` (rows of bits)."""
+    beside = (stones[y] << _ONE) | (stones[y] >> _ONE) | stones[y - 1] | stones[y + 1]
+    return bits & beside
+
+
+@njit
+def _narrow_vital(b: Any, r: Any, run: int, bits: Any, colour: int) -> None:
+    """A region is vital only to chains that touch all of these points of a run of it; forget the others."""
+    index = wide(r.run_region[run])
+    vital = wide(r.vital_len[index])
+    first = _index_of(r.run_bits[run] & (~r.run_bits[run] + _ONE))
+    while bits != np.uint64(0) and vital != 0:
+        low = bits & (~bits + _ONE)
+        bits ^= low
+        loc = wide(r.run_loc[run]) + _index_of(low) - first
+        if vital == _NOT_KNOWN:
+            vital = _heads_around(b, r, index, loc, colour)
+        else:
+            vital = _keep_vital(b, r, index, loc, vital)
+    r.vital_len[index] = vital
+
+
+@njit
+def _find_regions(b: Any, r: Any, full: Any, colour: int, suicide_legal: bool) -> None:
+    """Fill `r` with the regions of `colour` and what there is to know about them."""
+    _find_runs(b, r, full, colour)
+    own = r.black if colour == BLACK else r.white
+    other = r.white if colour == BLACK else r.black
+    for run in range(r.runs):
+        index, y, bits = r.run_region[run], wide(r.run_row[run]), r.run_bits[run]
+        opponents = bits & other[y]
+        if opponents != np.uint64(0):
+            r.has_opponent[index] = 1
+        out_of_reach = bits & ~_touching(bits, own, y)
+        while out_of_reach != np.uint64(0) and r.inner[index] < 2:
+            out_of_reach &= out_of_reach - _ONE
+            r.inner[index] += 1
+        if r.vital_len[index] != 0:
+            _narrow_vital(b, r, run, bits if suicide_legal else bits & ~opponents, colour)
+
+
+@njit
+def _find_chains(b: Any, r: Any, colour: int) -> int:
+    """List the chains of `colour`; returns how many there are."""
     chains = 0
-    for y in range(b.ysize):
-        row = (wide(y) + 1) * b.stride + 1
-        for loc in range(row, row + b.xsize):
-            stone = b.stones[loc]
-            if stone == EMPTY:
-                if r.region_of[loc] == _NO_REGION:
-                    _fill_region(b, r, loc, colour, suicide_legal)
-            elif stone == colour and b.head[loc] == loc:
+    rows = r.black if colour == BLACK else r.white
+    for y in range(1, b.ysize + 1):
+        row = wide(y) * b.stride + 1
+        bits = rows[y]
+        while bits != np.uint64(0):
+            low = bits & (~bits + _ONE)
+            bits ^= low
+            loc = row + _index_of(low)
+            if b.head[loc] == loc:
                 r.heads[chains] = loc
                 r.struck[chains] = 0
                 r.vital_count[loc] = 0
@@ -200,81 +313,66 @@ def _mark_alive_chains(b: Any, r: Any, chains: int, colour: int, result: Any) ->
 
 
 @njit
-def _claim_empty_regions(b: Any, r: Any, unsafe_big_territories: bool, result: Any) -> int:
+def _give(r: Any, run: int, colour: int, result: Any) -> None:
+    """Give the points of a run to a colour."""
+    start = wide(r.run_loc[run])
+    for loc in range(start, start + r.run_length[run]):
+        result[loc] = colour
+
+
+@njit
+def _claim_empty_regions(b: Any, r: Any, full: Any, unsafe_big_territories: bool, result: Any) -> int:
     """Find the connected sets of empty points; give those that touch one colour only to it, if asked.
 
     Returns:
         The colours that may have pass-alive chains, BLACK + WHITE added up. A region vital to a chain holds an empty
         set all of whose points are the chain's liberties; so a colour none of whose chains has two such sets has none.
     """
-    r.vital_count[:] = 0
-    r.region_of[:] = _NO_REGION
-    r.count = 0
-    r.first[0] = 0
-    may_live = 0
-    for y in range(b.ysize):
-        row = (wide(y) + 1) * b.stride + 1
-        for loc in range(row, row + b.xsize):
-            if b.stones[loc] == EMPTY and r.region_of[loc] == _NO_REGION:
-                index = r.count
-                colours = _fill_empty_set(b, r, loc)
-                for i in range(r.vital_len[index]):
-                    head = r.vital_to[index, i]
-                    r.vital_count[head] += 1
-                    if r.vital_count[head] >= 2:
-                        may_live |= wide(b.stones[head])
-                if unsafe_big_territories and colours in (BLACK, WHITE):
-                    for i in range(r.first[index], r.first[index + 1]):
-                        result[r.points[i]] = colours
-    return may_live
+    _find_runs(b, r, full, EMPTY)
+    for run in range(r.runs):
+        index, y, bits = r.run_region[run], wide(r.run_row[run]), r.run_bits[run]
+        if _touching(bits, r.black, y) != np.uint64(0):
+            r.colours[index] |= BLACK
+        if _touching(bits, r.white, y) != np.uint64(0):
+            r.colours[index] |= WHITE
+        if r.vital_len[index] != 0:
+            _narrow_vital(b, r, run, bits, EMPTY)
+    if unsafe_big_territories:
+        for run in range(r.runs):
+            colour = r.colours[r.run_region[run]]
+            if colour in (BLACK, WHITE):
+                _give(r, run, colour, result)
+    return _may_live(b, r)
 
 
 @njit
-def _fill_empty_set(b: Any, r: Any, start: int) -> int:
-    """Collect the empty points connected to `start` and the chains they all touch; returns BLACK + WHITE it touches."""
-    stones, points, region_of = b.stones, r.points, r.region_of
-    stride = wide(b.stride)
-    index = wide(r.count)
-    r.count = index + 1
-    done = wide(r.first[index])
-    end = done + 1
-    points[done] = start
-    region_of[start] = index
+def _may_live(b: Any, r: Any) -> int:
+    """The colours of the chains to which two or more sets of empty points are vital, BLACK + WHITE added up."""
+    r.vital_count[:] = 0
     colours = 0
-    vital = -1
-    while done < end:
-        loc = wide(points[done])
-        done += 1
-        if vital > 0:
-            vital = _keep_vital(b, r, index, loc, vital)
-        for step in (-stride, -1, 1, stride):
-            near = loc + step
-            stone = stones[near]
-            if stone == EMPTY:
-                if region_of[near] == _NO_REGION:
-                    region_of[near] = index
-                    points[end] = near
-                    end += 1
-            elif stone != WALL:
-                colours |= wide(stone)
-        if vital < 0:
-            vital = _heads_around(b, r, index, loc, EMPTY)
-    r.vital_len[index] = vital
-    r.first[index + 1] = end
+    for index in range(r.count):
+        for i in range(r.vital_len[index]):
+            head = wide(r.vital_to[index, i])
+            r.vital_count[head] += 1
+            if r.vital_count[head] == 2:
+                colours |= wide(b.stones[head])
     return colours
 
 
 @njit
-def _mark_pass_alive(b: Any, r: Any, colour: int, safe_big_territories: bool, suicide_legal: bool, result: Any) -> None:
+def _mark_pass_alive(
+    b: Any, r: Any, full: Any, colour: int, safe_big_territories: bool, suicide_legal: bool, result: Any
+) -> None:
     """Mark pass-alive stones and territory of one colour, and its safe big territories if asked."""
-    chains = _find_regions(b, r, colour, suicide_legal)
+    _find_regions(b, r, full, colour, suicide_legal)
+    chains = _find_chains(b, r, colour)
     _strike_until_stable(b, r, chains)
     _mark_alive_chains(b, r, chains, colour, result)
-    for index in range(r.count):
+    for run in range(r.runs):
+        index = r.run_region[run]
         # The opponent cannot live inside: at most one point is out of the chains' reach, or nothing of theirs is there.
         if r.broken[index] == 0 and (r.inner[index] <= 1 or (safe_big_territories and r.has_opponent[index] == 0)):
-            for i in range(r.first[index], r.first[index + 1]):
-                result[r.points[i]] = colour
+            _give(r, run, colour, result)
 
 
 @njit
@@ -311,10 +409,11 @@ def calculate_area(
     """
     work = np.empty(1, _REGIONS)
     result[:] = EMPTY
-    may_live = _claim_empty_regions(b, work[0], unsafe_big_territories, result)
+    full = _read_rows(b, work[0])
+    may_live = _claim_empty_regions(b, work[0], full, unsafe_big_territories, result)
     for colour in (BLACK, WHITE):
         if may_live & colour:  # what is settled overrides what was claimed
-            _mark_pass_alive(b, work[0], colour, safe_big_territories, multi_stone_suicide_legal, result)
+            _mark_pass_alive(b, work[0], full, colour, safe_big_territories, multi_stone_suicide_legal, result)
     if non_pass_alive_stones:
         _add_remaining_stones(b, result)
 
