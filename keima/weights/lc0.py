@@ -36,6 +36,15 @@ from keima.weights.protobuf import Message, parse, serialise
 
 NEWEST_VERSION = (0, 33, 0)
 """The newest lc0 whose files this reader knows."""
+_MINOR_OF_INPUT = {
+    "classical": 21,
+    "castling": 25,
+    "canonical": 25,
+    "canonical-hectoplies": 26,
+    "canonical-hectoplies-armageddon": 26,
+    "canonical-v2": 27,
+    "canonical-v2-armageddon": 27,
+}
 _ANY_VERSION = (97, 98, 99)  # loader.cc: files so marked load everywhere
 
 
@@ -323,8 +332,7 @@ def _write_version(net: Message, network: Lc0Network | Lc0Transformer, plain: bo
 def _needs(network: Lc0Network | Lc0Transformer) -> Iterator[tuple[int, int, int]]:
     """Versions of lc0 in which what the network uses appeared (lc0's changelog; lczero-training's writer)."""
     config = network.config
-    newer_inputs = {"castling": 25, "canonical": 25, "hectoplies": 26, "hectoplies-armageddon": 26}
-    yield 0, newer_inputs.get(config.input_format, 21 if config.input_format == "classical" else 27), 0
+    yield 0, _MINOR_OF_INPUT[config.input_format], 0
     if config.activation == "mish" or (isinstance(config, Lc0Config) and config.policy == "attention"):
         yield 0, 29, 0
     if isinstance(config, Lc0TransformerConfig):

@@ -20,6 +20,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keima.encodings.lc0 import INPUT_FORMATS
 from keima.errors import BadWeights, KeimaError, UnsupportedNetwork
 from keima.networks.lc0 import Lc0Config, Lc0Network
 from keima.networks.lc0_attention import AttentionPolicyConfig, EncoderConfig, SmolgenConfig
@@ -210,6 +211,15 @@ def test_float_encodings_ask_for_their_lc0() -> None:
     assert parse_lc0(format_lc0(tiny(), "float16")).pedigree.details["min_version"] == "0.33.0"
     assert parse_lc0(format_lc0(tiny())).pedigree.details["min_version"] == "0.21.0"
     assert parse_lc0(format_lc0(tiny(activation="mish"))).pedigree.details["min_version"] == "0.29.0"
+    assert parse_lc0(format_lc0(tiny_transformer())).pedigree.details["min_version"] == "0.30.0"
+
+
+@pytest.mark.parametrize("input_format", INPUT_FORMATS)
+def test_input_formats_are_kept(input_format: str) -> None:
+    """Every input format of the encoding has its number in the file, and an lc0 that knows it."""
+    read = parse_lc0(format_lc0(tiny(input_format=input_format)))
+    assert read.config.input_format == input_format
+    assert read.pedigree.details["min_version"] >= "0.21.0"
 
 
 def test_pedigree_survives(tmp_path: Path) -> None:
