@@ -9,7 +9,8 @@ three liberties with the attacker to move. What counts as caught is KataGo's def
 - a chain whose two liberties are both ko mouths that gain it nothing is caught (double-ko death);
 - a line longer than one and a half boards counts as caught, more than 25,000 moves read count as free.
 
-Answers depend only on the position (until that budget is spent), never on the order moves are tried in.
+One quirk of KataGo's is kept as well: see `_look_as_defender`. Otherwise, until that budget is spent, answers do not
+depend on the order in which moves are tried.
 """
 
 from __future__ import annotations
