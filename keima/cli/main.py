@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from keima.cli import bench, compress, convert, eval, planes, review, show
+from keima.cli import bench, compress, convert, eval, match, planes, review, show
 from keima.cli.common import Group
 
 app = typer.Typer(
@@ -38,6 +38,7 @@ def _options(
 
 _VERBS = (
     ("review", review.review, review.EXAMPLES, "Review SGF and PGN games: HTML pages and JSON."),
+    ("match", match.match, match.EXAMPLES, "Play two players against each other; Elo with its error."),
     ("eval", eval.evaluate, eval.EXAMPLES, "A network's answers, one JSON line a position."),
     ("planes", planes.planes, planes.EXAMPLES, "The input planes of positions."),
     ("show", show.show, show.EXAMPLES, "What a network is made of; its policy drawn."),

@@ -1,0 +1,213 @@
+"""`keima match`: games between two players, their Elo difference with its error, records kept."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keima.cli.common import Threads, open_output
+from keima.errors import BadRequest
+
+if TYPE_CHECKING:
+    from keima.engines.match import Match, MatchOptions
+    from keima.engines.results import GameResult, Summary
+
+EXAMPLES = """Examples:
+
+\b
+  keima match kata1-b6c96.bin.gz "gtp:gnugo --mode gtp --level 10" --games 40 -o vs-gnugo
+  keima match NET,visits=400 NET,visits=100 --size 9 --games 200
+  keima match NET,preset=katago NET,preset=alphago-zero --size 9 --sprt 0,35
+  keima match maia-1900.pb.gz,visits=200 policy:maia-1900.pb.gz --games 200
+  keima match maia-1900.pb.gz,visits=800 "uci,nodes=1000:stockfish" --openings book.pgn --time 60+0.6
+
+Run it again with the same -o, and it goes on where it was interrupted.
+"""
+
+PLAYER_HELP = "NET[,visits=N,...], policy:NET, gtp:COMMAND or uci,nodes=N:COMMAND."
+
+
+def match(
+    a: Annotated[str, typer.Argument(metavar="A", help=PLAYER_HELP)],
+    b: Annotated[str, typer.Argument(metavar="B", help="The same.")],
+    games: Annotated[int, typer.Option(min=1, help="How many games.")] = 100,
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="DIR", help="Keep records and results; resume from there.")
+    ] = None,
+    visits: Annotated[int, typer.Option(min=1, help="Visits a move of networks that name none.")] = 100,
+    time: Annotated[str | None, typer.Option(metavar="T", help="Clock: 300, 60+0.6 or 60/3x10, in seconds.")] = None,
+    size: Annotated[str, typer.Option(help="Go board: 19, 9, or 13x9.")] = "19",
+    rules: Annotated[
+        str | None, typer.Option(help="Go rules: area (default), or KataGo's names, JSON or shorthand.")
+    ] = None,
+    komi: Annotated[float | None, typer.Option(help="Go: the usual one of the rules if not given.")] = None,
+    openings: Annotated[
+        str, typer.Option(metavar="O", help="balanced (built-in), none, random:PLIES, or an SGF, PGN or FEN file.")
+    ] = "balanced",
+    plies: Annotated[int | None, typer.Option(min=0, help="Moves taken of each game of an openings file.")] = None,
+    swap: Annotated[bool, typer.Option("--swap/--no-swap", help="Each opening twice, colours swapped.")] = True,
+    seed: Annotated[int, typer.Option(min=0, help="Of openings and everything random.")] = 0,
+    parallel: Annotated[
+        int | None, typer.Option(min=1, help="Games at once; one a core, or 1 where time counts.")
+    ] = None,
+    threads: Threads = None,
+    resign: Annotated[
+        float, typer.Option(min=0, max=0.5, help="Networks give up below this winning chance, 3 times in a row.")
+    ] = 0.02,
+    max_moves: Annotated[int | None, typer.Option(min=1, help="Moves (plies) at which a game is ended.")] = None,
+    timeout: Annotated[float, typer.Option(min=0.01, help="Seconds after which an engine counts as hung.")] = 120.0,
+    max_faults: Annotated[int, typer.Option(min=0, help="Faults of one player that the match bears.")] = 5,
+    scorer: Annotated[
+        str | None, typer.Option(metavar="PLAYER", help="Go: a third player that says which stones are dead.")
+    ] = None,
+    sprt: Annotated[
+        str | None, typer.Option(metavar="ELO0,ELO1[,ALPHA,BETA]", help="Stop when this test is decided.")
+    ] = None,
+    json_path: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write the summary as JSON; - is stdout.")
+    ] = None,
+) -> None:
+    """Play a match and say how much stronger A is: score, Elo difference, 95 % intervals.
+
+    An engine that crashes, hangs, or answers nonsense loses that game, and is named. docs/matches.md tells the rest.
+    """
+    from keima.engines.match import AREA_RULES, Match, MatchOptions
+    from keima.engines.players import Settings
+
+    options = MatchOptions(
+        games=games,
+        size=_size(size),
+        rules=AREA_RULES if rules in (None, "area") else rules,
+        komi=komi,
+        openings=openings,
+        opening_plies=plies,
+        swap=swap,
+        seed=seed,
+        parallel=parallel,
+        time=time,
+        max_plies=max_moves,
+        max_faults=max_faults,
+        scorer=scorer,
+        sprt=None if sprt is None else _sprt(sprt),
+        settings=Settings(visits=visits, resign=resign, timeout=timeout, threads=threads),
+    )
+    played = Match(a, b, options, output)
+    with open_output(json_path) if json_path else nullcontext() as stream:
+        summary = _run(played, options)
+        if stream is not None:
+            stream.write(json.dumps(summary.to_json(), ensure_ascii=False) + "\n")
+    if json_path != "-":
+        print("\n".join(describe(summary)))
+
+
+def _size(text: str) -> tuple[int, int]:
+    """A board size: "9", or "13x9" (columns x rows)."""
+    found = re.fullmatch(r"([0-9]{1,2})(?:[x×]([0-9]{1,2}))?", text)
+    if not found:
+        raise BadRequest(f"--size {text!r}: expected a number, or COLUMNSxROWS")
+    return int(found[1]), int(found[2] or found[1])
+
+
+def _sprt(text: str) -> Any:
+    """The test of an --sprt option."""
+    from keima.engines.elo import Sprt
+
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (2, 3, 4):
+        raise BadRequest(f"--sprt {text!r}: expected ELO0,ELO1 or ELO0,ELO1,ALPHA,BETA")
+    return Sprt(*numbers)
+
+
+def _run(match: Match, options: MatchOptions) -> Summary:
+    """Play the match, showing each game as it ends."""
+    if match.played:
+        print(f"{match.played} games of this match are played already", file=sys.stderr)
+    with _progress(options.games, match.played) as show:
+        return match.run(lambda result, summary: show(game_line(result, summary), standing(summary)))
+
+
+@contextmanager
+def _progress(total: int, done: int) -> Iterator[Callable[[str, str], None]]:
+    """A line a game on standard error, and where that is a terminal a bar below them with the standing."""
+    if not sys.stderr.isatty():
+        yield lambda line, stands: print(f"{line} | {stands}", file=sys.stderr, flush=True)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total, completed=done)
+
+        def show(line: str, stands: str) -> None:
+            progress.console.print(line, markup=False, highlight=False)
+            progress.update(task, advance=1, description=stands)
+
+        yield show
+
+
+def game_line(result: GameResult, summary: Summary) -> str:
+    """One game in one line."""
+    first, second = summary.names if result.first == "A" else summary.names[::-1]
+    seconds = "+".join(f"{spent:.1f}" for spent in result.seconds)
+    return (
+        f"game {result.number}: {first} – {second}: {result.result}, {result.reason} "
+        f"({result.plies} moves, A+B {seconds} s)"
+    )
+
+
+def standing(summary: Summary) -> str:
+    """Where the match stands, in a few words."""
+    tally = summary.tally
+    words = f"A {tally.points:g}/{tally.games} ({100 * tally.score:.1f} %) Elo {_elo(*_with_interval(summary))}"
+    if summary.sprt is not None:
+        words += f" LLR {summary.sprt[1]:.2f}"
+    return words
+
+
+def describe(summary: Summary) -> list[str]:
+    """The summary in words."""
+    tally = summary.tally
+    low, high = tally.score_interval
+    lines = [
+        f"A: {summary.names[0]}",
+        f"B: {summary.names[1]}",
+        f"games {tally.games}: A wins {tally.wins}, draws {tally.draws}, loses {tally.losses} "
+        f"(moving first {_wdl(summary.as_first)}, second {_wdl(summary.as_second)})",
+        f"score {100 * tally.score:.1f} % (95 %: {100 * low:.1f} to {100 * high:.1f})",
+        f"Elo {_elo(*_with_interval(summary))} (95 %), A is the stronger with {100 * tally.superiority:.1f} %",
+    ]
+    if any(tally.pairs):
+        lines.append(f"pairs with 0, ½, 1, 1½, 2 points for A: {', '.join(map(str, tally.pairs))}")
+    if summary.sprt is not None:
+        test, ratio, verdict = summary.sprt
+        decided = {"H1": f"H1: at least {test.elo1:g}", "H0": f"H0: at most {test.elo0:g}", None: "undecided"}[verdict]
+        lines.append(
+            f"SPRT elo0 {test.elo0:g}, elo1 {test.elo1:g}: LLR {ratio:.2f} "
+            f"({test.lower:.2f} to {test.upper:.2f}), {decided}"
+        )
+    for result in summary.faults:
+        fault = result.fault or {}
+        lines.append(f"fault in game {result.number}: {fault['kind']} of {fault['player']}: {fault['detail']}")
+    return lines
+
+
+def _with_interval(summary: Summary) -> tuple[float, float, float]:
+    return (summary.tally.elo, *summary.tally.elo_interval)
+
+
+def _elo(elo: float, low: float, high: float) -> str:
+    return f"{elo:+.0f} [{low:+.0f}, {high:+.0f}]"
+
+
+def _wdl(counts: tuple[int, int, int]) -> str:
+    return "+{} ={} −{}".format(*counts)
