@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from keima.cli import bench, compress, convert, eval, match, planes, review, show
+from keima.cli import analysis, bench, compress, convert, eval, gtp, match, planes, review, show
 from keima.cli.common import Group
 
 app = typer.Typer(
@@ -39,6 +39,8 @@ def _options(
 _VERBS = (
     ("review", review.review, review.EXAMPLES, "Review SGF and PGN games: HTML pages and JSON."),
     ("match", match.match, match.EXAMPLES, "Play two players against each other; Elo with its error."),
+    ("gtp", gtp.gtp, gtp.EXAMPLES, "A Go engine for Sabaki, GoGui, Lizzie: the Go Text Protocol."),
+    ("analysis", analysis.analysis, analysis.EXAMPLES, "An engine for KaTrain and scripts: KataGo's JSON protocol."),
     ("eval", eval.evaluate, eval.EXAMPLES, "A network's answers, one JSON line a position."),
     ("planes", planes.planes, planes.EXAMPLES, "The input planes of positions."),
     ("show", show.show, show.EXAMPLES, "What a network is made of; its policy drawn."),

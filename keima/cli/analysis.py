@@ -1,0 +1,138 @@
+"""`keima analysis`: KataGo's JSON analysis protocol, on standard input and output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keima.cli.common import Backend, BatchSize, Precision, Threads, complain, open_evaluator, open_network, say
+
+if TYPE_CHECKING:
+    from keima.engines.analysis_settings import Settings
+    from keima.inference.evaluator import Evaluator
+
+EXAMPLES = """Examples:
+
+\b
+  keima analysis --net kata1-b18c384nbt.bin.gz
+  keima analysis --net kata1-b18c384nbt.bin.gz --visits 200 --analysis-threads 4 < queries.jsonl
+  keima analysis -model kata1-b18c384nbt.bin.gz -config analysis.cfg -override-config maxTime=10
+  keima analysis --net maia-1900.pb.gz --report-as sidetomove
+
+A query: {"id": "1", "moves": [["B","Q16"]], "rules": "chinese", "komi": 7.5, "boardXSize": 19, "boardYSize": 19}
+In KaTrain, this program can stand in place of katago, or the command above in its settings.
+"""
+
+
+def analysis(
+    net: Annotated[str, typer.Option("--net", "--model", "-model", metavar="NET", help="Network file.")],
+    config: Annotated[
+        str | None, typer.Option("--config", "-config", metavar="FILE", help="A KataGo configuration file.")
+    ] = None,
+    override_config: Annotated[
+        list[str] | None,
+        typer.Option("--override-config", "-override-config", metavar="NAME=VALUE,...", help="Settings, by its names."),
+    ] = None,
+    human_model: Annotated[
+        str | None, typer.Option("--human-model", "-human-model", metavar="NET", help="KataGo's human network.")
+    ] = None,
+    visits: Annotated[int | None, typer.Option(min=1, help="Visits where a query gives none; 500.")] = None,
+    analysis_threads: Annotated[
+        int | None,
+        typer.Option("--analysis-threads", "-analysis-threads", min=1, help="Positions searched at once; 2."),
+    ] = None,
+    report_as: Annotated[
+        str | None, typer.Option(help="Whose values: black, white, sidetomove; black in Go, white in chess.")
+    ] = None,
+    preset: Annotated[str, typer.Option(help="auto, alphago, alphago-zero, katago or lc0.")] = "auto",
+    memory: Annotated[int, typer.Option(min=1, help="Megabytes each search tree may take.")] = 1024,
+    backend: Backend = "auto",
+    precision: Precision = "auto",
+    batch: BatchSize = 8,
+    threads: Threads = None,
+    quit_without_waiting: Annotated[
+        bool,
+        typer.Option("--quit-without-waiting", "-quit-without-waiting", help="When the input ends, drop what is open."),
+    ] = False,
+) -> None:
+    """Answer queries in KataGo's JSON analysis protocol, a line each, until the input ends.
+
+    Programs written for KataGo (KaTrain, scripts) work unchanged, its command line included. Networks of other systems
+    answer in the same way; for chess, queries say "game": "chess". The fields: docs/analysis.md.
+    """
+    from keima.engines.analysis import AnalysisEngine, read_lines
+    from keima.search.presets import find_preset
+    from keima.search.search import Search
+
+    settings = _settings(config, override_config or [], visits, analysis_threads, report_as)
+    network = open_network(net)
+    find_preset(preset, network.system, dict(settings.parameters))
+    evaluator = open_evaluator(network, backend, precision, batch, threads)
+    models = [_model(net, evaluator)]
+    human = None
+    if human_model is not None:
+        human = open_evaluator(open_network(human_model), backend, precision, batch, threads)
+        models.append(_model(human_model, human))
+
+    def open_search(parameters: Mapping[str, Any]) -> Search:
+        return Search(evaluator, preset, memory=memory << 20, **parameters)
+
+    engine = AnalysisEngine(open_search, settings, models=models, human=human, log=complain)
+    say("Started, ready to begin handling requests")
+    output = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii", newline="\n", buffering=1)
+    with output:
+        engine.run(read_lines(sys.stdin.buffer), lambda line: output.write(line + "\n"), wait=not quit_without_waiting)
+
+
+def _settings(
+    config: str | None, overrides: list[str], visits: int | None, workers: int | None, report_as: str | None
+) -> Settings:
+    """The settings of the command line, of its overrides, of the configuration file, in this order of weight.
+
+    Raises:
+        BadRequest: a file that cannot be read, or a value that a setting does not take.
+    """
+    from keima.engines.analysis_settings import (
+        Settings,
+        apply_settings,
+        read_config,
+        read_overrides,
+        read_perspective,
+    )
+
+    changes: dict[str, Any] = {} if config is None else read_config(config)
+    for text in overrides:
+        changes |= read_overrides(text)
+    applied = apply_settings(Settings(workers=2), changes)
+    if applied.idle or applied.unknown:
+        complain(f"without effect here: {', '.join((*applied.idle, *applied.unknown))}")
+    settings = applied.settings
+    if visits is not None:
+        settings = replace(settings, visits=visits)
+    if workers is not None:
+        settings = replace(settings, workers=workers)
+    if report_as is not None:
+        settings = replace(settings, perspective=read_perspective(report_as))
+    return settings
+
+
+def _model(path: str, evaluator: Evaluator) -> dict[str, Any]:
+    """What `query_models` says of a network."""
+    network = evaluator.network
+    config = getattr(network, "config", None)
+    return {
+        "name": Path(path).name,
+        "internalName": network.pedigree.name,
+        "maxBatchSize": evaluator.batch_size,
+        "usesHumanSLProfile": "metadata" in network.input_names,
+        "version": getattr(config, "version", None),
+        "usingFP16": "false",
+        "system": network.system,
+        "precision": evaluator.precision,
+    }

@@ -1,0 +1,64 @@
+"""What the analysis protocol reports from inside a search tree: final scores, and the visits along variations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from keima.search.report import PV_LENGTH
+from keima.search.tree import COLUMNS, SCORE_MEAN, VISITS, describe, principal_variation
+
+
+@dataclass(frozen=True)
+class Inside:
+    """A tree's numbers that a `SearchResult` leaves out.
+
+    Attributes:
+        score: mean final score of the root, points for its side to move.
+        scores: the same after each visited move, likewise for the root's side to move.
+        pv_visits: by move, the visits of each position along its variation, as long as `MoveInfo.pv`.
+    """
+
+    score: float
+    scores: dict[str, float]
+    pv_visits: dict[str, tuple[int, ...]]
+
+
+def look_inside(search: Any) -> Inside | None:
+    """The numbers of a search that is not running, or from its own `on_update`; None where it has no tree.
+
+    Args:
+        search: `keima.search.search.Search`.
+    """
+    tree, pipeline = getattr(search, "_tree", None), getattr(search, "_pipeline", None)
+    if tree is None or pipeline is None:
+        return None
+    nodes, root = tree.nodes, tree.roots[0]
+    side = int(nodes["side"][0])
+    row, codes = np.zeros(COLUMNS), np.empty(PV_LENGTH, np.int16)
+    describe(nodes, 0, row)
+    score = float(row[SCORE_MEAN])
+    scores: dict[str, float] = {}
+    pv_visits: dict[str, tuple[int, ...]] = {}
+    for e in range(int(root["count"])):
+        child = int(root["child"][e])
+        if child < 0:
+            continue
+        describe(nodes, child, row)
+        if row[VISITS] > 0:
+            name = pipeline.leaves.name(int(root["move"][e]), side)
+            scores[name] = -float(row[SCORE_MEAN])
+            length = principal_variation(nodes, child, codes)
+            pv_visits[name] = _visits_along(tree, child, codes[:length].tolist())
+    return Inside(score, scores, pv_visits)
+
+
+def _visits_along(tree: Any, node: int, codes: list[int]) -> tuple[int, ...]:
+    """Visits of a node, and of those its moves lead to one after another."""
+    visits = [int(tree.nodes["visits"][node])]
+    for code in codes:
+        node = tree.child(node, code)
+        visits.append(int(tree.nodes["visits"][node]))
+    return tuple(visits)
