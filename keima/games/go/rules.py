@@ -11,7 +11,6 @@ Facts from KataGo `cpp/game/rules.cpp`. What each choice does to the game is in 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -208,7 +207,7 @@ def _parse(rules: str | Mapping[str, Any] | Rules) -> tuple[Rules, float | None]
     if rules.lstrip().startswith("{"):
         try:
             found = json.loads(rules)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadPosition(f"rules {_shown(rules)}: not JSON: {error}") from error
         return _parse_object(found)
     return _parse_shorthand(rules)
@@ -220,9 +219,7 @@ def _parse_object(found: Mapping[str, Any]) -> tuple[Rules, float | None]:
     komi = None
     for key, value in found.items():
         if key == "komi":
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise BadPosition(f"rules: komi must be a number, found {_shown(value)}")
-            komi = float(value)
+            komi = check_komi(value)
             continue
         name = "scoring" if key == "score" else _JSON_FIELDS.get(key)
         if name is None:
@@ -267,8 +264,8 @@ def check_komi(komi: float) -> float:
     Raises:
         BadPosition: it is not.
     """
-    if isinstance(komi, bool) or not isinstance(komi, (int, float)) or not math.isfinite(komi):
+    if isinstance(komi, bool) or not isinstance(komi, (int, float)):
         raise BadPosition(f"komi must be a number, found {_shown(komi)}")
-    if abs(komi) > MAX_KOMI or komi * 2 != int(komi * 2):
-        raise BadPosition(f"komi {komi}: must be a multiple of 0.5 from -{MAX_KOMI:g} to {MAX_KOMI:g}")
+    if not abs(komi) <= MAX_KOMI or komi * 2 != int(komi * 2):  # "not <=" so that NaN is refused too
+        raise BadPosition(f"komi {_shown(komi)}: must be a multiple of 0.5 from -{MAX_KOMI:g} to {MAX_KOMI:g}")
     return float(komi)
