@@ -16,6 +16,7 @@ from keima.cli.common import Backend, BatchSize, Precision, Threads, complain, o
 if TYPE_CHECKING:
     from keima.engines.analysis_settings import Settings
     from keima.inference.evaluator import Evaluator
+    from keima.search.search import Search
 
 EXAMPLES = """Examples:
 
@@ -28,6 +29,8 @@ EXAMPLES = """Examples:
 A query: {"id": "1", "moves": [["B","Q16"]], "rules": "chinese", "komi": 7.5, "boardXSize": 19, "boardYSize": 19}
 In KaTrain, this program can stand in place of katago, or the command above in its settings.
 """
+
+_WARM_UP_VISITS = 24
 
 
 def analysis(
@@ -83,11 +86,22 @@ def analysis(
     def open_search(parameters: Mapping[str, Any]) -> Search:
         return Search(evaluator, preset, memory=memory << 20, **parameters)
 
+    _warm_up(open_search({}), evaluator)
     engine = AnalysisEngine(open_search, settings, models=models, human=human, log=complain)
     say("Started, ready to begin handling requests")
     output = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii", newline="\n", buffering=1)
     with output:
         engine.run(read_lines(sys.stdin.buffer), lambda line: output.write(line + "\n"), wait=not quit_without_waiting)
+
+
+def _warm_up(search: Search, evaluator: Evaluator) -> None:
+    """Compile what the first queries would otherwise wait for, with their time limits running."""
+    from keima.games import chess, go
+    from keima.search.limits import Limits
+
+    is_chess = evaluator.network.encoding.game == "chess"
+    search.set_position(chess.Position.start() if is_chess else go.Position.start())
+    search.run(Limits(visits=_WARM_UP_VISITS))
 
 
 def _settings(

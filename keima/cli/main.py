@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from keima.cli import analysis, bench, compress, convert, eval, gtp, match, planes, review, show
+from keima.cli import analysis, bench, compress, convert, eval, gtp, match, planes, review, show, uci
 from keima.cli.common import Group
 
 app = typer.Typer(
@@ -40,6 +40,7 @@ _VERBS = (
     ("review", review.review, review.EXAMPLES, "Review SGF and PGN games: HTML pages and JSON."),
     ("match", match.match, match.EXAMPLES, "Play two players against each other; Elo with its error."),
     ("gtp", gtp.gtp, gtp.EXAMPLES, "A Go engine for Sabaki, GoGui, Lizzie: the Go Text Protocol."),
+    ("uci", uci.uci, uci.EXAMPLES, "A chess engine for GUIs."),
     ("analysis", analysis.analysis, analysis.EXAMPLES, "An engine for KaTrain and scripts: KataGo's JSON protocol."),
     ("eval", eval.evaluate, eval.EXAMPLES, "A network's answers, one JSON line a position."),
     ("planes", planes.planes, planes.EXAMPLES, "The input planes of positions."),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from keima.engines.analysis_query import Task
 from keima.engines.analysis_settings import BLACK, WHITE
-from keima.engines.analysis_tree import Inside
+from keima.engines.tree_view import Inside
 from keima.inference.evaluation import Evaluation
 from keima.search.presets import Parameters
 from keima.search.result import MoveInfo, SearchResult

@@ -1,4 +1,4 @@
-"""What the analysis protocol reports from inside a search tree: final scores, and the visits along variations."""
+"""What engines report from inside a search tree, beyond its result: final scores, visits along variations, memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def look_inside(search: Any) -> Inside | None:
     Args:
         search: `keima.search.search.Search`.
     """
-    tree, pipeline = getattr(search, "_tree", None), getattr(search, "_pipeline", None)
+    tree, pipeline = _tree_of(search), getattr(search, "_pipeline", None)
     if tree is None or pipeline is None:
         return None
     nodes, root = tree.nodes, tree.roots[0]
@@ -53,6 +53,36 @@ def look_inside(search: Any) -> Inside | None:
             length = principal_variation(nodes, child, codes)
             pv_visits[name] = _visits_along(tree, child, codes[:length].tolist())
     return Inside(score, scores, pv_visits)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """How much a search has done and taken.
+
+    Attributes:
+        descents: visits made in its last run, those kept from before not included.
+        filled: share of the memory the tree may take, 0 to 1.
+    """
+
+    descents: int
+    filled: float
+
+
+def look_at_usage(search: Any) -> Usage | None:
+    """The usage of a search; None where it has no tree.
+
+    Args:
+        search: `keima.search.search.Search`.
+    """
+    tree = _tree_of(search)
+    if tree is None:
+        return None
+    return Usage(int(tree.heads[0]["descents"]), min(1.0, tree.bytes / tree.memory))
+
+
+def _tree_of(search: Any) -> Any:
+    """The `keima.search.storage.Tree` of a search; None for what has none."""
+    return getattr(search, "_tree", None)
 
 
 def _visits_along(tree: Any, node: int, codes: list[int]) -> tuple[int, ...]:
