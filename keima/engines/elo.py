@@ -51,7 +51,7 @@ def wilson(score: float, trials: float, z: float = Z95) -> tuple[float, float]:
     scale = 1 + z * z / trials
     centre = (score + z * z / (2 * trials)) / scale
     half = z / scale * math.sqrt(score * (1 - score) / trials + z * z / (4 * trials * trials))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return 0.0 if score <= 0 else max(0.0, centre - half), 1.0 if score >= 1 else min(1.0, centre + half)
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,10 @@ class Tally:
     @property
     def standard_error(self) -> float:
         """Of `score`, from the spread of the units; games of unfinished pairs count as if theirs were finished."""
-        if not self.games:
-            return math.inf
         units = self.units
         variance = _moments(units)[1]
         games_a_unit = 2 if len(units) == 5 else 1
-        return math.sqrt(variance * games_a_unit / self.games)
+        return math.sqrt(variance * games_a_unit / max(1, self.games))
 
     @property
     def score_interval(self) -> tuple[float, float]:
@@ -123,11 +121,15 @@ class Tally:
 
     @property
     def superiority(self) -> float:
-        """Probability that A is the stronger (LOS), by the normal approximation; ½ where nothing tells."""
+        """Probability that A is the stronger (LOS), by the normal approximation.
+
+        Where all n units went the same way, that has no meaning: 1 − ½^(n+1) then, from a uniform prior.
+        """
         error, ahead = self.standard_error, self.score - 0.5
-        if error == 0:
-            return 0.5 if ahead == 0 else float(ahead > 0)
-        return _NORMAL.cdf(ahead / error)
+        if error > 0:
+            return _NORMAL.cdf(ahead / error)
+        by_chance: float = 0.5 ** (sum(self.units) + 1)
+        return 0.5 if ahead == 0 else 1 - by_chance if ahead > 0 else by_chance
 
 
 @dataclass(frozen=True)

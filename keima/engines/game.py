@@ -155,11 +155,17 @@ class _Game:
             try:
                 player.new_game(self.state, seed)
             except EngineFault as fault:
+                self._unless_interrupted()
                 return self._forfeit(side, fault.kind, str(fault))
         ending = self._moves(self.rules.max_plies)
         if ending is not None:
             return ending
         return self._count() if self.is_go else self._chess_result()
+
+    def _unless_interrupted(self) -> None:
+        """Go on, unless the match was asked to stop: what goes wrong then is nobody's fault."""
+        if self.interrupted():
+            raise Interrupted from None
 
     def _moves(self, most: int) -> Ending | None:
         """Move by move until the rules end the game, or so many were made; an ending if someone lost before."""
@@ -178,18 +184,15 @@ class _Game:
     def _one_move(self, side: int) -> Ending | None:
         """Ask for a move and make it."""
         state, began = self.state, time.monotonic()
+        self._unless_interrupted()
         try:
-            if self.interrupted():
-                raise Interrupted
             choice = self.players[side].move(state)
         except EngineFault as fault:
-            if self.interrupted():
-                raise Interrupted from None
+            self._unless_interrupted()
             return self._forfeit(side, fault.kind, str(fault))
         spent = time.monotonic() - began
         self.seconds[side] += spent
-        if self.interrupted():
-            raise Interrupted
+        self._unless_interrupted()
         if choice.move == RESIGN and state.clean_up:
             choice = Choice(PASS)
         if choice.move == RESIGN:
@@ -276,6 +279,7 @@ class _Game:
                 return score_without(self.state.position, dead)
             score: float | None = getattr(scorer, "final_score", lambda state: None)(self.state)
         except EngineFault as fault:
+            self._unless_interrupted()
             self.notes.append(f"scorer {scorer.name}: {fault}")
             scorer.close()
             return None
@@ -288,8 +292,7 @@ class _Game:
         try:
             return player.dead_stones(self.state) or frozenset()
         except EngineFault as fault:
-            if self.interrupted():
-                raise Interrupted from None
+            self._unless_interrupted()
             self.notes.append(f"{player.name} cannot name dead stones: {fault}")
             return frozenset()
 

@@ -80,6 +80,7 @@ class GtpClient:
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._complaints: deque[str] = deque(maxlen=_STDERR_LINES)
         self._closed = threading.Event()
+        self._hung = False
         try:
             self._process = subprocess.Popen(
                 list(command),
@@ -133,8 +134,8 @@ class GtpClient:
         return text
 
     def close(self, grace: float = 2.0) -> None:
-        """Ask the engine to quit; after `grace` seconds, kill it and what it started."""
-        if grace > 0 and self.alive:
+        """Ask the engine to quit; after `grace` seconds, or at once if it hung, kill it and what it started."""
+        if grace > 0 and self.alive and not self._hung:
             with suppress(OSError, ValueError):
                 assert self._process.stdin is not None
                 self._process.stdin.write(b"quit\n")
@@ -164,6 +165,7 @@ class GtpClient:
             try:
                 line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
+                self._hung = True
                 raise EngineFault("timeout", f"no answer to {command!r} in time") from None
             if line is None:
                 self._lines.put(None)

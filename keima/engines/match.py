@@ -26,6 +26,7 @@ import numpy as np
 from keima.engines.elo import Sprt
 from keima.engines.game import GameRules, Interrupted, TimeControl, play_game
 from keima.engines.match_folder import MatchFolder, record_text
+from keima.engines.network_players import PolicyPlayer, SearchPlayer
 from keima.engines.openings import BUILT_IN, Openings, load_openings
 from keima.engines.players import Networks, Player, Settings, Spec, make_player, parse_player
 from keima.engines.results import GameResult, Summary, summarise
@@ -201,9 +202,8 @@ class Match:
         """Find out before the first game what would stop every one: bad options, networks that cannot play this."""
         for spec in (*self.specs, *([self._scorer] if self._scorer else [])):
             player = make_player(spec, self._networks, self.options.settings)
-            player.close()
-            if spec.kind in ("net", "policy"):
-                self._networks.network(spec.target).encoding.check(self.openings.get(0).position)
+            if isinstance(player, SearchPlayer | PolicyPlayer):
+                player.warm_up(self.openings.get(0).position)
             elif spec.kind == "uci" and not self.options.time and not {"nodes", "depth", "seconds"} & {*spec.options}:
                 raise BadRequest(f"player {spec.text!r}: give it nodes, depth or seconds, or the match a --time")
 

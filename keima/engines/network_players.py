@@ -36,6 +36,15 @@ class PolicyPlayer:
         if "profile" in spec.options:
             self._options["profile"] = spec.options["profile"]
 
+    def warm_up(self, position: Any) -> None:
+        """Compile and load what a first move would otherwise wait for.
+
+        Raises:
+            UnsupportedPosition: the network cannot take this position.
+            BadRequest: an option it does not have.
+        """
+        self.evaluator([position], **self._options)
+
     def new_game(self, state: GameState, seed: int) -> None:
         """Draw anew."""
         self._rng = np.random.default_rng(seed)
@@ -88,10 +97,23 @@ class SearchPlayer:
         for option, argument in (("batch", "batch_size"), ("memory", "memory")):
             if option in spec.options:
                 self._search_options[argument] = int(spec.number(option) or 0)
+        if self._profile is not None and "metadata" not in evaluator.network.input_names:
+            raise BadRequest(f"player {spec.text!r}: this network has no human profiles; leave `profile` out")
         Limits(visits=self._visits, seconds=self._seconds)
         overrides = {key: number for key, number in self._search_options.items() if key not in _OF_SEARCH}
         find_preset(self._search_options["preset"], evaluator.network.system, overrides)
         self._search: Search | None = None
+
+    def warm_up(self, position: Any) -> None:
+        """Compile and load what a first move would otherwise wait for.
+
+        Raises:
+            UnsupportedPosition: the network cannot take this position.
+            BadRequest: an option it does not have.
+        """
+        search = Search(self.evaluator, **{**self._search_options, "memory": 1 << 24})
+        search.set_position(position)
+        search.run(Limits(visits=32), profile=self._profile)
 
     def new_game(self, state: GameState, seed: int) -> None:
         """A tree of its own for each game."""

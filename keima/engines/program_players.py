@@ -175,6 +175,7 @@ class UciPlayer:
         self._limits = {name: number for name, number in numbers.items() if number is not None}
         self._engine: Any = None
         self._game = 0
+        self._hung = False
         self._stopped = False
 
     def new_game(self, state: GameState, seed: int) -> None:
@@ -187,6 +188,7 @@ class UciPlayer:
         if not self._limits and not state.clocks:
             raise BadRequest(f"player {self._spec.text!r}: give it nodes, depth or seconds, or the match a --time")
         self._game += 1
+        self._hung = False
         if self._engine is None:
             self._engine = self._start()
 
@@ -208,6 +210,7 @@ class UciPlayer:
             thinking = asyncio.wait_for(engine.protocol.play(board, limit, game=self._game), seconds)
             result = asyncio.run_coroutine_threadsafe(thinking, engine.protocol.loop).result(seconds + CLOCK_GRACE)
         except (asyncio.TimeoutError, concurrent.futures.TimeoutError):
+            self._hung = True
             raise EngineFault("timeout", f"no move within {seconds:g} s") from None
         except EngineTerminatedError as error:
             raise EngineFault("crash", str(error)) from None
@@ -241,7 +244,7 @@ class UciPlayer:
 
         if self._engine is None:
             return
-        if not self._stopped:
+        if not self._stopped and not self._hung:
             with suppress(EngineError, asyncio.TimeoutError, TimeoutError, RuntimeError):
                 self._engine.timeout = 2.0
                 self._engine.quit()
