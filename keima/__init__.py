@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from keima.networks.network import Pedigree as Pedigree
     from keima.networks.registry import create as create
     from keima.networks.registry import list_networks as list_networks
+    from keima.search import Search as Search
+    from keima.search import SearchResult as SearchResult
+    from keima.search import search as search
+    from keima.search import search_batch as search_batch
     from keima.weights.load import load as load
     from keima.weights.load import save as save
 
@@ -54,6 +58,11 @@ _OWNERS: dict[str, tuple[str, str | None]] = {
     "Evaluator": ("keima.inference.evaluator", "Evaluator"),
     "Evaluation": ("keima.inference.evaluation", "Evaluation"),
     "activations": ("keima.inference.activations", "activations"),
+    # search: a package that can be called, `keima.search(evaluator, position, visits=800)`
+    "search": ("keima.search", None),
+    "search_batch": ("keima.search", "search_batch"),
+    "Search": ("keima.search", "Search"),
+    "SearchResult": ("keima.search", "SearchResult"),
     # deployment and reports, as modules
     "compress": ("keima.compress", None),
     # errors
