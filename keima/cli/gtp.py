@@ -1,0 +1,82 @@
+"""`keima gtp`: a Go network as an engine for Sabaki, GoGui, Lizzie and other programs that speak GTP."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from keima.cli.common import Backend, BatchSize, Precision, Threads, open_evaluator, open_network, say
+from keima.errors import BadRequest
+
+if TYPE_CHECKING:
+    from keima.search.search import Search
+
+EXAMPLES = """Examples:
+
+\b
+  keima gtp --net kata1-b18c384nbt.bin.gz --visits 400
+  keima gtp --net kata1-b6c96.bin.gz --seconds 5 --ponder --rules japanese
+  keima gtp --net kata1-b18c384nbt.bin.gz --name KataGo          for Lizzie
+  keima gtp --net b18c384nbt-humanv0.bin.gz --profile rank_5k --visits 40
+
+Give the program that drives it the whole line as the engine's command. docs/gtp.md lists the commands.
+"""
+
+
+def gtp(
+    net: Annotated[str | None, typer.Option(metavar="NET", help="Network file of a Go network (required).")] = None,
+    preset: Annotated[str, typer.Option(help="auto (the network's own), alphago, alphago-zero or katago.")] = "auto",
+    visits: Annotated[
+        int | None, typer.Option(min=1, help="Most visits of a move; 800 if neither seconds nor a clock limit it.")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(min=0.0, help="Most seconds of a move.")] = None,
+    backend: Backend = "auto",
+    precision: Precision = "auto",
+    batch: BatchSize = 8,
+    threads: Threads = None,
+    resign_threshold: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Resign below this probability of winning; 0 never.")
+    ] = 0.05,
+    resign_turns: Annotated[int, typer.Option(min=1, help="... for so many moves in a row.")] = 3,
+    ponder: Annotated[bool, typer.Option("--ponder", help="Think while the other side does, up to a minute.")] = False,
+    rules: Annotated[
+        str, typer.Option(help="chinese, japanese, tromp-taylor, aga, ..., or KataGo's JSON.")
+    ] = "chinese",
+    komi: Annotated[float | None, typer.Option(help="Komi; the usual one of the rules if not given.")] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="Whom to imitate: rank_5k, proyear_1990, ... (human networks).")
+    ] = None,
+    name: Annotated[str, typer.Option(help='The answer to "name"; Lizzie wants KataGo.')] = "keima",
+    memory: Annotated[int, typer.Option(min=16, metavar="MIB", help="Most memory of the search tree.")] = 1024,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything random in the search.")] = 0,
+) -> None:
+    """Speak GTP on standard input and output."""
+    if net is None:
+        raise BadRequest("name the network to play with: --net FILE")
+    from keima.engines.gtp import Engine, Options
+    from keima.search.search import Search
+
+    evaluator = open_evaluator(open_network(net), backend, precision, batch, threads)
+
+    def make_search(overrides: Mapping[str, float]) -> Search:
+        return Search(evaluator, preset, seed=seed, memory=memory << 20, **overrides)
+
+    options = Options(
+        name=name,
+        rules=rules,
+        komi=komi,
+        visits=visits,
+        seconds=seconds,
+        ponder=ponder,
+        resign_threshold=resign_threshold,
+        resign_turns=resign_turns,
+        profile=profile,
+    )
+    engine = Engine(evaluator, make_search, options)
+    network = evaluator.network
+    say(f"keima: {network.pedigree.name} ({network.system}), {evaluator.backend} {evaluator.precision}; GTP ready")
+    engine.warm_up()
+    engine.run(sys.stdin.buffer, sys.stdout.buffer)
