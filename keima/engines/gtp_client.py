@@ -155,7 +155,10 @@ class GtpClient:
     def kill(self) -> None:
         """End the engine and its children at once; from any thread."""
         with suppress(OSError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:  # Windows knows no process groups of this kind
+                self._process.kill()
 
     def _answer(self, command: str, deadline: float) -> str:
         """The lines up to an empty one; empty lines before the first are passed over."""

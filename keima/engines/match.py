@@ -15,9 +15,9 @@ import os
 import queue
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -134,21 +134,29 @@ class Match:
         self._stopping.clear()
         with self._folder or nullcontext() as folder:
             self._results = [GameResult(**line) for line in folder.lines()] if folder else []
-            summary = self.summary()
-            done = {result.number for result in self._results}
-            waiting = [number for number in range(1, self.options.games + 1) if number not in done]
-            if waiting and not self._decided(summary):
-                for result in self._play(waiting):
-                    self._results.append(result)
-                    summary = self.summary()
-                    if on_game is not None:
-                        on_game(result, summary)
-                    self._check_faults(result)
-                    if self._decided(summary):
-                        break
-            if folder:
-                folder.write_summary(summary.to_json())
-        return summary
+            try:
+                if not self._decided(self.summary()):
+                    self._play_on(folder, on_game)
+            finally:
+                if folder:
+                    folder.write_summary(self.summary().to_json())
+        return self.summary()
+
+    def _play_on(self, folder: MatchFolder | None, on_game: Callable[[GameResult, Summary], None] | None) -> None:
+        """Play what has not been played, keep each game that ends, stop where there is reason to."""
+        done = {result.number for result in self._results}
+        waiting = [number for number in range(1, self.options.games + 1) if number not in done]
+        with closing(self._play(waiting)) as games:
+            for result, record in games:
+                if folder:
+                    folder.keep(result.number, record, asdict(result))
+                self._results.append(result)
+                summary = self.summary()
+                if on_game is not None:
+                    on_game(result, summary)
+                self._check_faults(result)
+                if self._decided(summary):
+                    return
 
     def summary(self) -> Summary:
         """Where the match stands."""
@@ -252,13 +260,13 @@ class Match:
                 "faults"
             )
 
-    def _play(self, numbers: Sequence[int]) -> Iterator[GameResult]:
-        """Play these games, several at once; yields them as they end."""
+    def _play(self, numbers: Sequence[int]) -> Generator[tuple[GameResult, str], None, None]:
+        """Play these games, several at once; yields them, with their records, as they end."""
         self._faults: dict[str, Counter[str]] = {"A": Counter(), "B": Counter()}
         todo: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in numbers:
             todo.put(number)
-        ended: queue.SimpleQueue[GameResult | BaseException | None] = queue.SimpleQueue()
+        ended: queue.SimpleQueue[tuple[GameResult, str] | BaseException | None] = queue.SimpleQueue()
         workers = [
             threading.Thread(target=self._work, args=(todo, ended), name=f"game {index}", daemon=True)
             for index in range(min(self.parallel, len(numbers)))
@@ -300,24 +308,18 @@ class Match:
                 player.close()
             ended.put(None)
 
-    def _one(self, number: int, players: Sequence[Player]) -> GameResult:
-        """Play game `number`, and keep it."""
+    def _one(self, number: int, players: Sequence[Player]) -> tuple[GameResult, str]:
+        """Play game `number`; its result and its record."""
         a_first = number % 2 == 1
         opening = self.openings.get((number - 1) // 2 if self.options.swap else number - 1)
         sides = players[:2] if a_first else players[1::-1]
-        rules = self._rules
-        if len(players) > 2:
-            rules = GameRules(rules.max_plies, rules.time, players[2])
+        rules = self._rules if len(players) == 2 else replace(self._rules, scorer=players[2])
         seeds = [int(seed) for seed in np.random.SeedSequence([self.options.seed, number]).generate_state(2)]
         ending = play_game(sides, opening.position, rules, seeds, self._stopping.is_set)
         if ending.fault is not None:
             sides[ending.fault.side].close()
-        result = GameResult.of(number, opening, a_first, ending)
-        if self._folder is not None:
-            names = self.names if a_first else self.names[::-1]
-            with self._lock:
-                self._folder.keep(number, record_text(number, names, opening, ending), asdict(result))
-        return result
+        names = self.names if a_first else self.names[::-1]
+        return GameResult.of(number, opening, a_first, ending), record_text(number, names, opening, ending)
 
 
 def _names(specs: tuple[Spec, Spec]) -> tuple[str, str]:

@@ -291,6 +291,6 @@ class UciPlayer:
         if not state.clocks:
             return limit, self._timeout + self._limits.get("seconds", 0.0)
         white, black = state.clocks["w"], state.clocks["b"]
-        limit.white_clock, limit.black_clock = white.main, black.main
+        limit.white_clock, limit.black_clock = white.main + white.period, black.main + black.period
         limit.white_inc, limit.black_inc = white.increment, black.increment
         return limit, most_seconds(state.clocks[state.position.to_play])

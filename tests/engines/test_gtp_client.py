@@ -13,7 +13,7 @@ from keima.errors import BadRequest
 from tests.engines.fakes import gtp
 
 
-def client(*arguments, timeout=10.0):
+def client(*arguments, timeout=20.0):
     return GtpClient(gtp(*arguments), timeout)
 
 
@@ -43,7 +43,7 @@ def test_a_conversation():
 def test_faults_are_named(fail, kind, words):
     engine = client("--fail", fail, "--at", 1)
     with pytest.raises(EngineFault, match=f"(?s){words}") as caught:
-        engine.send("genmove b", timeout=0.5 if fail == "hang" else 10.0)
+        engine.send("genmove b", timeout=0.5 if fail == "hang" else 20.0)
     assert caught.value.kind == kind
     engine.close(grace=0)
     assert not engine.alive

@@ -29,7 +29,7 @@ STRONG, WEAK = gtp_player("--stones", 15, options=",name=Strong"), gtp_player("-
 
 def options(**changes):
     """A quick match on 5×5 from the empty board, komi ½."""
-    timeout = changes.pop("timeout", 5.0)
+    timeout = changes.pop("timeout", 20.0)
     usual = {"games": 4, "size": (5, 5), "komi": 0.5, "openings": "none", "parallel": 1}
     return MatchOptions(**{**usual, **changes}, settings=Settings(timeout=timeout))
 
@@ -147,8 +147,9 @@ def test_games_in_parallel_give_the_same_results(tmp_path):
 def test_an_engine_is_restarted_after_a_fault(tmp_path, fail):
     """It fails at its second move since it was started: every game."""
     bad = gtp_player("--fail", fail, "--at", 2, options=",name=Bad")
-    summary = Match(STRONG, bad, options(games=3, timeout=1.0), tmp_path).run()
-    assert (summary.tally.wins, len(summary.faults)) == (3, 3)
+    limit = 2.0 if fail == "hang" else 20.0
+    summary = Match(STRONG, bad, options(games=2, timeout=limit), tmp_path).run()
+    assert (summary.tally.wins, len(summary.faults)) == (2, 2)
     assert {one.fault["player"] for one in summary.faults} == {"B"}
     assert "Bad" in next(iter(read_sgf(tmp_path / "0001.sgf"))).comments[3]
 

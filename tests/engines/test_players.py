@@ -18,7 +18,7 @@ from keima.inference.evaluation import Evaluation
 from keima.search.limits import Clock
 from tests.engines.fakes import gtp_player, random_network, uci_player
 
-SETTINGS = Settings(timeout=10.0)
+SETTINGS = Settings(timeout=20.0)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def go_net(tmp_path_factory):
 
 
 def player(text, **settings):
-    return make_player(parse_player(text), Networks(), Settings(**{"timeout": 10.0, **settings}))
+    return make_player(parse_player(text), Networks(), Settings(**{"timeout": 20.0, **settings}))
 
 
 def board(text, to_play="B", rules="koSIMPLEscoreAREAtaxNONEsui0", komi=0.5):
@@ -208,9 +208,13 @@ def test_uci_player_needs_a_limit():
 # Games
 
 
-def go_game(black, white, start=None, most=200, **rules):
+HANG = 2.0
+"""Seconds until a program counts as hung, in tests where one does; long enough to start one on a busy machine."""
+
+
+def go_game(black, white, start=None, most=200, timeout=20.0, **rules):
     start = start or go.Position.start(5, "koSIMPLEscoreAREAtaxNONEsui0", 0.5)
-    players = [player(black, timeout=1.0), player(white, timeout=1.0)]
+    players = [player(black, timeout=timeout), player(white, timeout=timeout)]
     ending = play_game(players, start, GameRules(most, **rules))
     for one in players:
         one.close()
@@ -244,7 +248,8 @@ def test_resignation_and_move_limit():
     ],
 )
 def test_a_fault_loses_the_game_and_is_named(fail, kind, words):
-    ending = go_game(gtp_player(), gtp_player("--fail", fail, "--at", 2, options=",name=Bad"))
+    bad = gtp_player("--fail", fail, "--at", 2, options=",name=Bad")
+    ending = go_game(gtp_player(), bad, timeout=HANG if fail == "hang" else 20.0)
     assert (ending.winner, ending.result, ending.reason) == (FIRST, "B+F", f"{kind} of Bad")
     assert ending.fault.side == SECOND
     assert words in ending.fault.detail
@@ -260,7 +265,8 @@ def test_an_engine_that_does_not_start_loses():
     ("fail", "kind"), [("crash", "crash"), ("hang", "timeout"), ("illegal", "illegal"), ("garbage", "nonsense")]
 )
 def test_faults_of_chess_programs(fail, kind):
-    players = [player(uci_player("win")), player(uci_player("lose", "--fail", fail, "--at", 2), timeout=1.0)]
+    bad = uci_player("lose", "--fail", fail, "--at", 2)
+    players = [player(uci_player("win")), player(bad, timeout=HANG if fail == "hang" else 20.0)]
     ending = play_game(players, chess.Position.start(), GameRules(100))
     for one in players:
         one.close()
