@@ -32,7 +32,7 @@ from keima.encodings.go_points import (
     symmetry_list,
 )
 from keima.encodings.katago_metadata import Profile, metadata_row, parse_profile
-from keima.errors import BadRequest
+from keima.errors import BadRequest, UnsupportedPosition
 from keima.games.go.area import calculate_area, independent_life_area, wide
 from keima.games.go.board import BLACK, BOARD, EMPTY, MAX_POINTS, NULL_LOC, PASS_LOC, WHITE
 from keima.games.go.history import (
@@ -399,8 +399,17 @@ class KataGoEncoding:
         self.pass_alive_suicide = pass_alive_suicide
 
     def check(self, position: Any) -> None:
-        """Raise `UnsupportedPosition` unless it is a Go position; every board size and rule will do."""
+        """Raise `UnsupportedPosition` unless it is a Go position under rules that KataGo's networks know.
+
+        Every board size will do. As in KataGo (`ModelDesc::getSupportedRules` in `cpp/neuralnet/desc.cpp`), no network
+        knows ko SPIGHT, nor a button under territory scoring.
+        """
         check_go_position(position, self.name)
+        rules = position.rules
+        if rules.ko == "SPIGHT":
+            raise UnsupportedPosition("KataGo's networks know ko SIMPLE, POSITIONAL and SITUATIONAL, not SPIGHT")
+        if rules.has_button and rules.scoring != "AREA":
+            raise UnsupportedPosition("KataGo's networks know a button under AREA scoring only, not TERRITORY")
 
     def shape(self, position: Any, symmetry: int = 0) -> tuple[int, int]:
         """(H, W) of the planes: rows and columns of the board, swapped where the symmetry transposes."""

@@ -114,11 +114,13 @@ class TokenReader:
         return values
 
     def finish(self) -> None:
-        """Check that nothing but white space is left.
+        """Check that the last line ends, and that nothing but white space is left.
 
         Raises:
-            BadWeights: something is.
+            BadWeights: it does not (its last number may be cut), or something is.
         """
+        if self.at == len(self.data):
+            raise self.error("the file ends within its last line; it is cut short")
         rest = self.data[self.at :].strip()
         if rest:
             self.layer = "after the last layer"

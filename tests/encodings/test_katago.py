@@ -129,8 +129,8 @@ GLOBAL_EXAMPLES: dict[int, list[tuple[Position, float]]] = {
     3: [(PASSES, 0), (PASSES.play("A1"), 1)],
     4: [(PASSES, 0), (PASSES.play("A1", "A2"), 1)],
     5: [(start(7.5), -7.5 / 20), (start(7.5).play("A1"), 7.5 / 20), (start(200), -45 / 20)],
-    6: [(start(), 0), (start(ko="POSITIONAL"), 1), (start(ko="SITUATIONAL"), 1), (start(ko="SPIGHT"), 1)],
-    7: [(start(), 0), (start(ko="POSITIONAL"), 0.5), (start(ko="SITUATIONAL"), -0.5), (start(ko="SPIGHT"), 0.5)],
+    6: [(start(), 0), (start(ko="POSITIONAL"), 1), (start(ko="SITUATIONAL"), 1)],
+    7: [(start(), 0), (start(ko="POSITIONAL"), 0.5), (start(ko="SITUATIONAL"), -0.5)],
     8: [(start(), 0), (start(suicide=True), 1)],
     9: [(start(), 0), (start(scoring="TERRITORY"), 1)],
     10: [(start(), 0), (start(tax="SEKI"), 1), (start(tax="ALL"), 1)],
@@ -354,6 +354,15 @@ def test_boards_of_two_shapes_and_other_games_are_refused() -> None:
         ENCODING.encode([start(), AREA])
     with pytest.raises(UnsupportedPosition):
         ENCODING.check("a chess position")
+
+
+def test_rules_no_network_knows_are_refused() -> None:
+    """As by KataGo's `kata-set-rules`."""
+    ENCODING.check(start(hasButton=True))
+    with pytest.raises(UnsupportedPosition, match="SPIGHT"):
+        ENCODING.check(start(ko="SPIGHT"))
+    with pytest.raises(UnsupportedPosition, match="button"):
+        ENCODING.check(start(scoring="TERRITORY", hasButton=True))
 
 
 # --- metadata ---------------------------------------------------------------------------------------------------------
