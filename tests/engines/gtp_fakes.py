@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from keima.encodings.katago import KataGoEncoding
 from keima.engines.gtp import Engine, Options
 from keima.games.go import Position
-from keima.games.go.vertices import vertex_to_xy
+from keima.games.go.vertices import vertex_to_xy, xy_to_vertex
 from keima.inference.evaluation import Evaluation
 from keima.networks.network import Pedigree
 from keima.search.limits import Limits
@@ -33,6 +34,16 @@ class FakeNetwork:
 
     def __init__(self) -> None:
         self.encoding = KataGoEncoding()
+
+
+@cache
+def weights_of(xsize: int, ysize: int) -> dict[str, float]:
+    """Every move's weight on a board of that size: the farther from the middle the less, rows before columns."""
+    weights = {"pass": 1e-3}
+    for y, x in np.ndindex(ysize, xsize):
+        away = abs(x - (xsize - 1) / 2) + 1.01 * abs(y - (ysize - 1) / 2)
+        weights[xy_to_vertex(x, y, ysize)] = float(np.exp(-away))
+    return weights
 
 
 @dataclass
@@ -53,12 +64,13 @@ class FakeEvaluator:
 
     def _one(self, position: Position) -> Evaluation:
         sign = 1 if position.to_play == "B" else -1
-        weights = {vertex: self._weight(position, vertex) for vertex in position.legal()}
+        usual = weights_of(position.xsize, position.ysize)
+        weights = {vertex: self.likes.get(vertex, usual[vertex]) for vertex in position.legal()}
         total = sum(weights.values())
         value = sign * self.value
         return Evaluation(
             policy={vertex: weight / total for vertex, weight in weights.items()},
-            logits={vertex: float(np.log(weight)) for vertex, weight in weights.items()},
+            logits=weights,
             win=(1 + value) / 2,
             draw=0.0,
             loss=(1 - value) / 2,
@@ -67,15 +79,6 @@ class FakeEvaluator:
             ownership=None if self.sure is None else sign * self._for_black(position),
             extra={"score_mean": sign * 1.5, "score_stdev": 2.0},
         )
-
-    def _weight(self, position: Position, vertex: str) -> float:
-        if vertex in self.likes:
-            return self.likes[vertex]
-        xy = vertex_to_xy(vertex, position.xsize, position.ysize)
-        if xy is None:
-            return 1e-3
-        middle = ((position.xsize - 1) / 2, (position.ysize - 1) / 2)
-        return float(np.exp(-abs(xy[0] - middle[0]) - 1.01 * abs(xy[1] - middle[1])))
 
     def _for_black(self, position: Position) -> np.ndarray:
         assert self.sure is not None

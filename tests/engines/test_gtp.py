@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
 import random
 import re
+import shutil
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -474,9 +478,9 @@ def test_records_are_written_and_read_back(tmp_path):
 
 WORDS = """
     b w black white pass resign a1 e5 t19 i9 z0 -1 0 1 2 7 9 19 20 3:4 361 1e9 nan inf 0.5 -7.5 6.5 true all average
-    chinese japanese martian none byoyomi canadian fischer fischer-capped avoid allow ownership minmoves maxmoves interval
-    rootInfo dead alive seki maxVisits maxTime cpuctExploration ko SIMPLE scoring TERRITORY é {"ko":"SIMPLE"} {} [] " ' =
-    \\ / ? 99999999999999999999 C3,D4,E5 play genmove
+    chinese japanese martian none byoyomi canadian fischer fischer-capped avoid allow ownership minmoves maxmoves
+    interval rootInfo dead alive seki maxVisits maxTime cpuctExploration ko SIMPLE scoring TERRITORY é {} [] " ' =
+    {"ko":"SIMPLE"} \\ / ? 99999999999999999999 C3,D4,E5 play genmove
 """
 
 
@@ -507,7 +511,7 @@ def test_ten_thousand_lines_of_nonsense_are_answered_one_by_one(tmp_path, monkey
     lines = [line for line in nonsense(10_000, seed=5) if clean_line(line) not in ("quit",)]
     lines = [line for line in lines if not re.fullmatch(r"\d*\s*quit.*", clean_line(line))]
     out = io.BytesIO()
-    options = Options(rules="tromp-taylor", ponder=True)
+    options = Options(rules="tromp-taylor")
     evaluator = FakeEvaluator()
     engine = Engine(evaluator, lambda overrides: FakeSearch(evaluator), options)
     engine.run(io.BytesIO(b"\n".join([*lines, b"77 protocol_version", b""])), out)
@@ -552,3 +556,129 @@ def tiny_network(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("nets") / "tiny.bin.gz"
     keima.save(keima.create("katago-b6c96", blocks=2, channels=16), path)
     return path
+
+
+KATAGOS_ANSWER = """
+whiteWin 0.002568 whiteLoss 0.997432 noResult 0.000000 whiteLead -1.074 whiteScoreSelfplay -11.731
+whiteScoreSelfplaySq 169.579 varTimeLeft -1.000 shorttermWinlossError -1.000 shorttermScoreError -1.000
+policy
+0.006541 0.033688 0.024527 0.022029 0.007666
+0.020817 0.042565 0.082501 0.042505 0.031214
+0.024251 0.148845     NAN 0.083789 0.037404
+0.017520 0.036668 0.067529 0.026393 0.036900
+0.012826 0.036819 0.028127 0.031396 0.010289
+policyPass 0.087189
+whiteOwnership
+-0.9446505 -0.9775968 -0.9573599 -0.9773342 -0.9758682
+-0.9714583 -0.9780167 -0.9744640 -0.9722453 -0.9805978
+-0.9210103 -0.9531479 -0.9967112 -0.9639415 -0.9467916
+-0.9488610 -0.9720962 -0.9563800 -0.9736056 -0.9735949
+-0.9444282 -0.9801440 -0.9600348 -0.9754707 -0.9687725
+"""
+"""What KataGo v1.17.2 says to `boardsize 5`, `play b c3`, `kata-raw-nn w 3 0.5` (Tromp-Taylor rules, komi 7.5)."""
+
+
+def test_the_raw_answer_is_katagos(reference):
+    import keima
+    from keima.search.search import Search
+
+    network = keima.load(reference / "nets" / "g170-b6c96-s175395328-d26788732.bin.gz")
+    evaluator = keima.Evaluator(network, backend="torch", batch_size=1, threads=1)
+    with Controller(evaluator, make_search=Search) as controller:
+        controller.ask("boardsize 5")
+        controller.ask("play b c3")
+        ours = controller.ask("7 kata-raw-nn w 3 0.5").split()
+    assert ours[:3] == ["=7", "symmetry", "3"]
+    for found, expected in zip(ours[3:], KATAGOS_ANSWER.split(), strict=True):
+        if expected[0].isalpha():
+            assert found == expected
+        else:
+            assert float(found) == pytest.approx(float(expected), abs=2e-3 if abs(float(expected)) > 1 else 2e-6)
+
+
+def test_a_real_search_thinks_analyses_and_is_interrupted():
+    import keima
+    from keima.search.search import Search
+
+    network = keima.create("katago-b6c96", blocks=2, channels=16)
+    evaluator = keima.Evaluator(network, backend="torch", batch_size=4, threads=1)
+    with Controller(evaluator, Options(rules="chinese", visits=12, ponder=True), Search) as controller:
+        controller.ask("boardsize 7")
+        for colour in "bwbw":
+            assert re.fullmatch(r"= ([A-G][1-7]|pass)", controller.ask(f"genmove {colour}"))
+        controller.send("kata-analyze w 2 ownership true movesOwnership true rootInfo true minmoves 30")
+        assert controller.line() == "="
+        line = controller.line()
+        assert line.count("info move ") >= 30
+        assert len(line.rsplit(" ownership ", 1)[1].split()) == 49
+        shares = [float(share) for share in re.findall(r" prior (\S+)", line)]
+        assert sum(shares) <= 1.001
+        controller.send("undo")
+        controller.answer()
+        assert controller.answer() == ["="]
+        avoiding = controller.ask("kata-search_analyze b 100 avoid b D4,C3,E5 1 maxmoves 4")
+        assert not {"D4", "C3", "E5"} & set(re.findall(r"info move (\S+)", avoiding))
+        assert re.fullmatch(r"= (0|[BW]\+\d+\.5)", controller.ask("final_score"))
+        assert controller.ask("final_status_list dead").startswith("=")
+        controller.ask("kata-set-param maxVisits 100000000")
+        controller.send("genmove b")
+        while not controller.engine.worker.running:
+            threading.Event().wait(0.001)
+        controller.send("stop")
+        assert re.fullmatch(r"= \S+", "\n".join(controller.answer()))
+        assert controller.answer() == ["="]
+
+
+# A real client, and a real opponent
+
+
+def test_a_game_with_gnu_go(tiny_network):
+    """`keima gtp` as a process, driven by our GTP client: each engine takes the other's moves, both see one board."""
+    from keima.engines.gtp_client import GtpClient
+
+    gnugo = shutil.which("gnugo", path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/games")))
+    if gnugo is None:
+        pytest.skip("gnugo is not installed (Debian package gnugo)")
+    ours = GtpClient([sys.executable, "-m", "keima", "gtp", "--net", str(tiny_network), "--visits", "4", *TORCH], 300)
+    theirs = GtpClient([gnugo, "--mode", "gtp", "--level", "1", "--chinese-rules"], 60)
+    try:
+        assert set(STANDARD.split()) <= ours.commands
+        for engine in (ours, theirs):
+            for command in ("boardsize 7", "clear_board", "komi 7.5"):
+                engine.send(command)
+        passes = moves = 0
+        while passes < 2 and moves < 60:
+            colour, mover, other = ("b", ours, theirs) if moves % 2 == 0 else ("w", theirs, ours)
+            move = mover.send(f"genmove {colour}")
+            if move.lower() == "resign":
+                break
+            other.send(f"play {colour} {move}")
+            passes = passes + 1 if move.lower() == "pass" else 0
+            moves += 1
+        assert moves > 10
+        # The two list the same stones: GNU Go's list_stones against our record of the board.
+        drawn = re.findall(r"^ ?\d+(.*)$", ours.send("showboard"), re.MULTILINE)
+        black = {f"{'ABCDEFG'[x]}{7 - y}" for y, row in enumerate(drawn) for x, s in enumerate(row[1::2]) if s == "X"}
+        assert black == set(theirs.send("list_stones black").split())
+        assert re.fullmatch(r"0|[BW]\+[\d.]+", ours.send("final_score"))
+        assert ours.alive
+    finally:
+        ours.close()
+        theirs.close()
+
+
+TORCH = ("--backend", "torch", "--threads", "1", "--resign-threshold", "0", "--batch", "1")
+
+
+def test_the_program_ends_with_its_input_and_names_what_is_wrong(tiny_network):
+    command = [sys.executable, "-m", "keima", "gtp"]
+    done = subprocess.run(command, input=b"", capture_output=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"--net" in done.stderr
+    command += ["--net", str(tiny_network), *TORCH, "--name", "KataGo", "--rules", "japanese"]
+    done = subprocess.run(
+        command, input=b"name\nget_komi\nkata-analyze b 1\n", capture_output=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(b"= KataGo\n\n= 6.5\n\n=\n")
+    assert done.stdout.endswith(b"\n\n")
