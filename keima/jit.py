@@ -2,6 +2,11 @@
 
 Numba's own cache looks only at the file a function stands in, so a kernel that calls one in another file would keep
 running the old machine code after an edit there. Here the cache is keyed by every kernel file of the package.
+
+Recursion: Numba 0.68 cannot bring back from its cache what calls itself through a second compiled version: the program
+crashes on its second start. So no two kernels call each other, and a kernel that calls itself is called with one set of
+types only, the same from outside as from inside (`np.int64(0)` and `bool(x)` where a literal would make another). The
+tests look through all kernels for circles, and count the versions of those that call themselves.
 """
 
 from __future__ import annotations

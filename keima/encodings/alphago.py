@@ -87,7 +87,7 @@ LADDER_NODES = 4000
 
 
 @njit
-def is_true_eye(b: Any, loc: int, colour: int, path: NDArray[np.int16], length: int) -> bool:
+def is_true_eye(b: Any, loc: int, colour: int, path: NDArray[np.int16], length: Any) -> bool:
     """Is the empty point `loc` a true eye of `colour`? `path[:length]` holds the points already being asked about."""
     stride = int(b.stride)
     if b.stones[loc] != EMPTY:
@@ -119,39 +119,63 @@ def is_true_eye(b: Any, loc: int, colour: int, path: NDArray[np.int16], length: 
 
 
 @njit
-def _hunted_to_death(boards: Any, depth: int, action: int, prey: int, budget: NDArray[np.int64]) -> bool:
-    """Does the hunter's move `action` on `boards[depth]` capture the chain of the stone `prey` in a ladder?
+def _succeeds(boards: Any, depth: Any, action: int, prey: int, hunting: bool, budget: NDArray[np.int64]) -> bool:
+    """Does the move `action` on `boards[depth]` do its work in a ladder on the chain of the stone `prey`?
 
-    `boards[depth + 1:]` is scratch. The hunter moves at even depth, the prey answers at odd depth.
+    `hunting`: the hunter moves, and the work is to capture the chain; else its owner moves, to save it.
+    `boards[depth + 1:]` is scratch. One kernel plays both sides: see `keima.jit` on recursion.
     """
     before = boards[depth]
     hunted = int(before.stones[prey])
-    hunter = opponent(hunted)
-    if not is_legal(before, action, hunter, False):
+    mover = opponent(hunted) if hunting else hunted
+    if not is_legal(before, action, mover, False):
         return False
     if depth >= LADDER_DEPTH:
-        return True
-    budget[0] -= 1
-    if budget[0] < 0:
-        return False
+        return hunting
+    if hunting:
+        budget[0] -= 1
+        if budget[0] < 0:
+            return False
     boards[depth + 1] = boards[depth]
     b = boards[depth + 1]
-    play(b, action, hunter)
-    tried = np.zeros(MAX_POINTS, np.bool_)
+    play(b, action, mover)
+    liberties = int(b.liberties[b.head[prey]])
+    if not hunting and liberties != 2:
+        return liberties > 2
+    replies = np.empty(MAX_POINTS, np.int64)
+    count = _answers(b, prey, mover, replies) if hunting else _liberties(b, prey, replies)
+    for i in range(count):  # noqa: SIM110 (no generator expressions in kernels)
+        if _succeeds(boards, depth + 1, replies[i], prey, not hunting, budget):
+            return False
+    return True
+
+
+@njit
+def _answers(b: Any, prey: int, hunter: int, answers: NDArray[np.int64]) -> int:
+    """List the moves that may save the chain of the stone `prey`: its liberties, captures beside it; how many."""
     stride = int(b.stride)
+    count = 0
     stone = prey
     while True:
         for k in range(4):
-            adj = neighbour(stone, k, stride)
-            answer = _answer_at(b, adj, hunter)
-            if answer >= 0 and not tried[answer]:
-                tried[answer] = True
-                if _escapes(boards, depth + 1, answer, prey, budget):
-                    return False
+            answer = _answer_at(b, neighbour(stone, k, stride), hunter)
+            known = answer < 0
+            for i in range(count):
+                known |= answers[i] == answer
+            if not known:
+                answers[count] = answer
+                count += 1
         stone = int(b.next[stone])
         if stone == prey:
-            break
-    return True
+            return count
+
+
+@njit
+def _liberties(b: Any, prey: int, replies: NDArray[np.int64]) -> int:
+    """List the two liberties of the chain of the stone `prey`; 2."""
+    replies[0] = chain_liberty(b, prey, 0)
+    replies[1] = chain_liberty(b, prey, replies[0])
+    return 2
 
 
 @njit
@@ -180,28 +204,6 @@ def chain_liberty(b: Any, first: int, skip: int) -> int:
 
 
 @njit
-def _escapes(boards: Any, depth: int, action: int, prey: int, budget: NDArray[np.int64]) -> bool:
-    """Does the prey's move `action` on `boards[depth]` save the chain of the stone `prey` from a ladder?"""
-    before = boards[depth]
-    hunted = int(before.stones[prey])
-    if not is_legal(before, action, hunted, False):
-        return False
-    if depth >= LADDER_DEPTH:
-        return False
-    boards[depth + 1] = boards[depth]
-    b = boards[depth + 1]
-    play(b, action, hunted)
-    liberties = int(b.liberties[b.head[prey]])
-    if liberties != 2:
-        return liberties > 2
-    first = chain_liberty(b, prey, 0)
-    second = chain_liberty(b, prey, first)
-    if _hunted_to_death(boards, depth + 1, first, prey, budget):
-        return False
-    return not _hunted_to_death(boards, depth + 1, second, prey, budget)
-
-
-@njit
 def _is_ladder_move(boards: Any, loc: int, colour: int, capture: bool) -> bool:
     """Is the legal move `loc` on `boards[0]` a ladder capture (or escape) for any chain beside it?"""
     b = boards[0]
@@ -218,11 +220,7 @@ def _is_ladder_move(boards: Any, loc: int, colour: int, capture: bool) -> bool:
         if b.liberties[head] != wanted or head in (up, left, right):
             continue
         budget[0] = LADDER_NODES
-        if capture:
-            found = _hunted_to_death(boards, 0, loc, adj, budget)
-        else:
-            found = _escapes(boards, 0, loc, adj, budget)
-        if found:
+        if _succeeds(boards, np.int64(0), loc, adj, bool(capture), budget):
             return True
         if k == 0:
             up = head
@@ -281,7 +279,7 @@ def _encode_empty(boards: Any, loc: int, own: int, path: Any, planes: Any, row: 
         planes[_LADDER_CAPTURE, row, column] = 1.0
     if _is_ladder_move(boards, loc, own, False):
         planes[_LADDER_ESCAPE, row, column] = 1.0
-    if not is_true_eye(b, loc, own, path, 0):
+    if not is_true_eye(b, loc, own, path, np.int64(0)):
         planes[_SENSIBLENESS, row, column] = 1.0
 
 
