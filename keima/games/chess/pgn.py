@@ -205,21 +205,39 @@ def write_pgn(path: Path | str, records: Iterable[GameRecord]) -> None:
 
 
 class _Lines:
-    """A text stream over bytes that counts lines; UTF-8, and Latin-1 for lines that are not."""
+    """A text stream over bytes that counts lines; UTF-8, and Latin-1 for lines that are not.
+
+    A game ends where the first tag of another one begins, if no empty line has ended it before. Only a comment reads on
+    past an empty line; where that meets such a tag, the comment was never closed.
+    """
 
     def __init__(self, stream: IO[bytes]) -> None:
         self.stream = stream
         self.line = 0
+        self.held = b""
+        self.begin_game()
+
+    def begin_game(self) -> None:
+        """Expect the tags of a new game."""
         self.first = 0
+        self.in_moves = False
+        self.after_blank = False
+        self.unclosed = False
 
     def readline(self) -> str:
         """The next line, "" at the end."""
-        data = self.stream.readline(LONGEST_LINE)
+        data, self.held = self.held or self.stream.readline(LONGEST_LINE), b""
         if not data:
             return ""
+        if self.in_moves and data.startswith(b"[Event "):
+            self.held, self.unclosed = data, self.after_blank
+            return ""
         self.line += 1
+        self.after_blank = data.isspace()
         if not self.first and not data.isspace():
             self.first = self.line
+        if not data.isspace() and not data.removeprefix(b"\xef\xbb\xbf").startswith((b"[", b"%", b";")):
+            self.in_moves = True
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError:
@@ -238,8 +256,14 @@ class _Builder(chess.pgn.GameBuilder[chess.pgn.Game]):
         self.lines = lines
         self.broken: tuple[int, str] | None = None
         self.notes: list[str] = []
+        self.tagged = False
         self.move = chess.Move.null()
         self.cut_at = 0  # the depth of the line that is being passed over, 1 for the main line, or 0
+
+    def visit_header(self, tagname: str, tagvalue: str) -> None:
+        """Keep a tag."""
+        self.tagged = True
+        super().visit_header(tagname, tagvalue)
 
     def begin_parse_san(self, board: chess.Board, san: str) -> Any:
         """Find the move, or pass over it: a null move, an illegal one, and all that follow it in the same line."""
@@ -303,7 +327,7 @@ def _read_stream(stream: IO[bytes], source: str) -> Iterator[GameRecord | BadRec
     index = 0
     while True:
         index += 1
-        lines.first = 0
+        lines.begin_game()
         builder = _Builder(lines)
         try:
             game = chess.pgn.read_game(cast(Any, lines), Visitor=lambda builder=builder: builder)  # type: ignore[misc]
@@ -335,6 +359,10 @@ def _record(game: chess.pgn.Game, builder: _Builder, source: str, index: int) ->
     if builder.broken is not None:
         line, message = builder.broken
         raise bad(message, line)
+    if builder.lines.unclosed:
+        raise bad("a comment {… is never closed; it runs into the next game", builder.lines.line)
+    if not game.variations and not builder.tagged:
+        raise bad("holds neither tags nor moves")
     notes = builder.notes
     moves = _read_line(game.variations[0], game.board(), notes, 0) if game.variations else ()
     try:

@@ -117,6 +117,29 @@ def test_broken_games_are_reported_in_their_place_and_the_others_read() -> None:
     assert "line 40: illegal san: 'Qh1'" in cut.notes[0]
 
 
+def test_a_comment_that_is_never_closed_costs_its_own_game_only() -> None:
+    first, unclosed, after = read_pgn_text('1. d4 *\n\n[Event "u"]\n\n1. e4 {oh\n2. d4\n\n[Event "after"]\n\n1. c4 *\n')
+    assert isinstance(first, GameRecord)
+    assert isinstance(unclosed, BadRecord)
+    assert str(unclosed).startswith("game 2 (line 7): a comment {… is never closed")
+    assert isinstance(after, GameRecord)
+    assert (after.event, after.moves, after.index, after.first_line) == ("after", ("c2c4",), 3, 8)
+
+
+def test_games_without_an_empty_line_between_them_are_told_apart() -> None:
+    one, two = games('[Event "one"]\n1. d4 {a\n\nb} *\n[Event "two"]\n1. e4 *\n')
+    assert (one.event, one.moves, one.comments) == ("one", ("d2d4",), {1: "a\n\nb"})
+    assert (two.event, two.moves, two.first_line) == ("two", ("e2e4",), 5)
+
+
+def test_what_has_neither_tags_nor_moves_is_no_game() -> None:
+    (prose,) = read_pgn_text("Dear diary,\n", source="diary.pgn")
+    assert isinstance(prose, BadRecord)
+    assert str(prose) == "diary.pgn: game 1 (line 1): holds neither tags nor moves"
+    (empty,) = games('\ufeff[Event "nothing played"]\n\n*\n')
+    assert (empty.event, empty.moves) == ("nothing played", ())
+
+
 def test_files_plain_zipped_and_gzipped_hold_the_same_games(tmp_path: Path) -> None:
     plain, packed, archive = tmp_path / "a.pgn", tmp_path / "a.pgn.gz", tmp_path / "a.zip"
     plain.write_text(MIXED)
