@@ -32,6 +32,7 @@ NetArgument = Annotated[str, typer.Argument(metavar="NET", help="Network file, o
 Backend = Annotated[str, typer.Option(help="auto, torch or openvino.")]
 Precision = Annotated[str, typer.Option(help="auto, f32 or bf16.")]
 Symmetry = Annotated[str, typer.Option(help="0 to 7 (1 flips rows, 2 columns, 4 transposes), or average.")]
+Temperature = Annotated[float, typer.Option(help="Of the policy: below 1 sharper, above 1 flatter.")]
 BatchSize = Annotated[int, typer.Option("--batch", min=1, help="Positions evaluated together.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores if not given.")]
 Output = Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="Where to write; - is standard output.")]
@@ -94,8 +95,13 @@ def open_output(path: str) -> Iterator[IO[str]]:
 
 
 def write_line(stream: IO[str], line: dict[str, Any]) -> None:
-    """One JSON object a line."""
-    stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+    """One JSON object a line; escaped to ASCII where the stream's encoding lacks a character (or it is half of one)."""
+    text = json.dumps(line, ensure_ascii=False)
+    try:
+        text.encode(stream.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(line)
+    stream.write(text + "\n")
 
 
 def read_symmetry(text: str) -> int | str:

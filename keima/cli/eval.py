@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +17,7 @@ from keima.cli.common import (
     Output,
     Precision,
     Symmetry,
+    Temperature,
     Threads,
     complain,
     open_evaluator,
@@ -24,7 +26,7 @@ from keima.cli.common import (
     read_symmetry,
     write_line,
 )
-from keima.errors import KeimaError
+from keima.errors import BadRequest, KeimaError
 
 if TYPE_CHECKING:
     from keima.games.positions import BadLine, PositionLine
@@ -36,6 +38,7 @@ EXAMPLES = """Examples:
   keima eval kata1-b6c96.bin.gz positions.jsonl
   keima eval maia-1900.pb.gz positions.jsonl -o answers.jsonl
   echo '{"game": "chess", "moves": ["e2e4"]}' | keima eval maia-1900.pb.gz -
+  keima eval maia-1900.pb.gz positions.jsonl --temperature 0.5
   keima eval kata1-b18c384nbt.bin.gz positions.jsonl.gz --symmetry average --precision bf16
 
 A line: {"id": 7, "game": "go", "rules": "chinese", "komi": 7.5, "moves": [["B","Q16"],["W","D4"]]}
@@ -51,6 +54,7 @@ def evaluate(
     backend: Backend = "auto",
     precision: Precision = "auto",
     symmetry: Symmetry = "0",
+    temperature: Temperature = 1.0,
     batch: BatchSize = 8,
     threads: Threads = None,
     output: Output = "-",
@@ -62,12 +66,14 @@ def evaluate(
     from keima.games.positions import read_positions
 
     usual = read_symmetry(symmetry)
+    if not 0 < temperature < math.inf:
+        raise BadRequest(f"--temperature takes a number above 0, not {temperature}")
     evaluator = open_evaluator(open_network(net), backend, precision, batch, threads)
     failed = False
     with open_output(output) as stream:
         lines = read_positions(positions)
         while chunk := list(islice(lines, CHUNK)):
-            for answer in answer_lines(chunk, evaluator, usual):
+            for answer in answer_lines(chunk, evaluator, usual, temperature):
                 failed = failed or "error" in answer
                 write_line(stream, answer)
             stream.flush()
@@ -77,7 +83,7 @@ def evaluate(
 
 
 def answer_lines(
-    lines: list[PositionLine | BadLine], evaluator: Evaluator, symmetry: int | str
+    lines: list[PositionLine | BadLine], evaluator: Evaluator, symmetry: int | str, temperature: float = 1.0
 ) -> Iterator[dict[str, Any]]:
     """The answers of some lines, in their order; positions the network cannot take become errors of their own."""
     from keima.games.positions import BadLine
@@ -90,19 +96,24 @@ def answer_lines(
         else:
             good.append((number, line))
     try:
-        found = _evaluate([line for _, line in good], evaluator, symmetry)
+        found = _evaluate([line for _, line in good], evaluator, symmetry, temperature)
         answers.update({number: answer for (number, _), answer in zip(good, found, strict=True)})
     except KeimaError:
         for number, line in good:  # one of them is at fault: ask one by one
             try:
-                answers[number] = _evaluate([line], evaluator, symmetry)[0]
+                answers[number] = _evaluate([line], evaluator, symmetry, temperature)[0]
             except KeimaError as error:
                 answers[number] = {"id": line.id, "error": error.message}
     return (answers[number] for number in range(len(lines)))
 
 
-def _evaluate(lines: list[PositionLine], evaluator: Evaluator, symmetry: int | str) -> list[dict[str, Any]]:
-    options: dict[str, Any] = {"symmetry": [symmetry if line.symmetry is None else line.symmetry for line in lines]}
+def _evaluate(
+    lines: list[PositionLine], evaluator: Evaluator, symmetry: int | str, temperature: float
+) -> list[dict[str, Any]]:
+    options: dict[str, Any] = {
+        "symmetry": [symmetry if line.symmetry is None else line.symmetry for line in lines],
+        "temperature": temperature,
+    }
     profiles = [line.options.get("profile") for line in lines]
     if any(profile is not None for profile in profiles):
         options["profile"] = profiles

@@ -87,12 +87,13 @@ def network_facts(network: Network) -> dict[str, Any]:
     pedigree = asdict(network.pedigree)
     description = asdict(describe(network))
     kind = kind_of(network)
-    papers = {entry.kind: entry.paper for entry in list_networks()}
+    entries = [entry for entry in list_networks() if entry.kind == kind]
+    named = [entry for entry in entries if entry.name == pedigree["name"]]
     return {
         "name": pedigree.pop("name"),
         "system": network.system,
         "source": f"{KINDS[kind].module}.{KINDS[kind].name}",
-        "paper": papers.get(kind, ""),
+        "paper": (named or entries)[0].paper,
         "encoding": network.encoding.name,
         **description,
         "pedigree": {**pedigree, "details": dict(pedigree["details"])},

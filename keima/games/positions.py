@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -113,7 +114,8 @@ def parse_json(line: bytes | str) -> dict[str, Any]:
         BadPosition: not UTF-8, not JSON, or no object.
     """
     try:
-        fields = json.loads(line.decode("utf-8-sig") if isinstance(line, bytes) else line, parse_constant=_no_constant)
+        text = line.decode("utf-8-sig") if isinstance(line, bytes) else line
+        fields = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except UnicodeDecodeError as error:
         raise BadPosition(f"not UTF-8: byte {error.start} is {error.object[error.start]:#04x}") from error
     except json.JSONDecodeError as error:
@@ -263,6 +265,12 @@ def _colour(fields: Mapping[str, Any], name: str) -> str | None:
 
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    if math.isinf(number := float(text)):
+        raise ValueError(f"{_shown(text)} is too large a number")
+    return number
 
 
 def _kind(value: Any) -> str:

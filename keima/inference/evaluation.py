@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from keima.errors import BadRequest
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,22 @@ class Evaluation:
     def best(self) -> str:
         """The legal move with the highest probability."""
         return max(self.policy, key=lambda move: self.policy[move])
+
+    def at_temperature(self, temperature: float) -> Evaluation:
+        """The same answer with a sharper (below 1) or flatter (above 1) policy: each probability to the power of 1/T.
+
+        Probabilities are renormalised over the legal moves; logits and everything else stay.
+
+        Raises:
+            BadRequest: a temperature that is not a positive, finite number.
+        """
+        if not (math.isfinite(temperature) and temperature > 0):
+            raise BadRequest(f"a temperature is a number above 0, not {temperature}")
+        if temperature == 1 or not self.policy:
+            return self
+        logits = np.array([self.logits[move] for move in self.policy], np.float64)
+        powers = np.exp((logits - logits.max()) / temperature)
+        return replace(self, policy=dict(zip(self.policy, (powers / powers.sum()).tolist(), strict=True)))
 
     def to_json(self) -> dict[str, Any]:
         """The answer as plain Python data, in the order of DESIGN's answer line; absent fields left out."""

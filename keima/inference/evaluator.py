@@ -78,6 +78,7 @@ class Evaluator:
         symmetry: int | str | Sequence[int | str] = 0,
         profile: str | Sequence[str | None] | None = None,
         policy_optimism: float | Sequence[float] = 0.0,
+        temperature: float = 1.0,
     ) -> list[Evaluation]:
         """Evaluate positions of any sizes, in their order.
 
@@ -88,10 +89,12 @@ class Evaluator:
                 always in the board's own orientation.
             profile: which human to imitate (KataGo's human networks: "rank_5k", ...); one for all, or a list.
             policy_optimism: share of the optimistic policy (KataGo); one for all, or a list.
+            temperature: of the policy; below 1 sharper, above 1 flatter (`Evaluation.at_temperature`).
 
         Raises:
             UnsupportedPosition: a position this network cannot take; says which.
-            BadRequest: an unknown symmetry or profile, an option this network does not have, a list of a wrong length.
+            BadRequest: an unknown symmetry or profile, an option this network does not have, a list of a wrong length,
+                a temperature that is not above 0.
         """
         tasks = self._tasks(list(positions), symmetry, profile, policy_optimism)
         each: dict[int, list[Evaluation]] = {}
@@ -102,7 +105,7 @@ class Evaluator:
                 self._answer(*waiting.popleft(), each)
         while waiting:
             self._answer(*waiting.popleft(), each)
-        return [average(each[index]) for index in range(len(each))]
+        return [average(each[index]).at_temperature(temperature) for index in range(len(each))]
 
     def infer(self, batch: Batch) -> Heads:
         """Run one encoded batch of any size: its heads, in the orientation of the planes, for the side to move."""

@@ -94,9 +94,25 @@ class TestEval:
         assert 'standard input: line 3: field "komi"' in answers[2]["error"]
         assert "Traceback" not in result.stderr
 
+    def test_an_id_that_no_encoding_can_write_is_escaped(self, run: Run, go_net: Path) -> None:
+        text = '{"id": "\\ud800", "xsize": 3}\n{"id": "\u5e03\u77f3", "xsize": 3}\n'
+        result = run("eval", go_net, "-", "--backend", "torch", stdin=text)
+        assert result.exit_code == 0
+        assert [answer["id"] for answer in lines(result.stdout)] == ["\ud800", "\u5e03\u77f3"]
+        assert '"\u5e03\u77f3"' in result.stdout
+
+    def test_a_temperature_for_all(self, run: Run, go_net: Path) -> None:
+        plain, sharp = (
+            lines(run("eval", go_net, "-", "--backend", "torch", "--temperature", t, stdin='{"xsize": 3}').stdout)[0]
+            for t in ("1", "0.1")
+        )
+        assert max(sharp["policy"].values()) > max(plain["policy"].values())
+        assert sharp["logits"] == plain["logits"]
+
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
+            (["NET", "-", "--temperature", "0"], "--temperature takes a number above 0"),
             (["absent.bin.gz", "-"], "absent.bin.gz"),
             (["NET", "absent.jsonl"], "absent.jsonl"),
             (["NET", "-", "--backend", "abacus"], "abacus"),
@@ -174,6 +190,8 @@ class TestShow:
 
         facts = json.loads(run("show", "maia-6x64", "--json").stdout)
         assert (facts["name"], facts["encoding"], facts["inputs"]) == ("maia-6x64", "lc0", {"planes": [112, 8, 8]})
+        assert "McIlroy-Young" in facts["paper"]
+        assert "Leela Chess Zero" in json.loads(run("show", "lc0-10x128", "--json").stdout)["paper"]
         top = sum(part["parameters"] for part in facts["modules"] if "." not in part["name"])
         assert top == facts["parameters"]
 

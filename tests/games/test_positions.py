@@ -171,6 +171,8 @@ class TestFuzz:
     def test_numbers_json_does_not_have(self) -> None:
         with pytest.raises(BadPosition, match="NaN is not a JSON number"):
             parse_json('{"komi": NaN}')
+        with pytest.raises(BadPosition, match='"1e999" is too large a number'):
+            parse_json('{"id": 1e999}')
 
     def test_nesting_without_end(self) -> None:
         with pytest.raises(BadPosition):

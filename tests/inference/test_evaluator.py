@@ -67,6 +67,27 @@ def test_answers_are_those_worked_out_by_hand(evaluator: Evaluator, symmetry: in
         assert answer.logits == pytest.approx({move: np.log(p) for move, p in truth["policy"].items()}, abs=1e-6)
 
 
+@pytest.mark.parametrize("symmetry", [3, "average"])
+def test_a_temperature_sharpens_or_flattens_the_policy_alone(evaluator: Evaluator, symmetry: int | str) -> None:
+    position = grid((1, 0, -2), (0.5, 3, 0))
+    plain = evaluator([position], symmetry=symmetry)[0]
+    for temperature in (0.25, 1.0, 4.0, 1e-4):
+        answer = evaluator([position], symmetry=symmetry, temperature=temperature)[0]
+        powers = {move: np.float64(p) ** (1 / temperature) for move, p in plain.policy.items()}
+        total = sum(powers.values()) or 1.0
+        if temperature == 1e-4:
+            powers, total = {move: float(move == "1,1") for move in powers}, 1.0
+        assert answer.policy == pytest.approx({move: power / total for move, power in powers.items()}, abs=1e-6)
+        assert sum(answer.policy.values()) == pytest.approx(1, abs=1e-12)
+        assert (answer.logits, answer.value, answer.best) == (plain.logits, plain.value, plain.best)
+
+
+@pytest.mark.parametrize("temperature", [0, -1, float("nan"), float("inf")])
+def test_a_temperature_is_above_zero(temperature: float) -> None:
+    with pytest.raises(BadRequest, match="above 0"):
+        Evaluation({}, {}).at_temperature(temperature)
+
+
 class OneSided(GridNetwork):
     """Looks at the upper left corner of its planes, so that each symmetry gives its own answer."""
 
