@@ -98,7 +98,7 @@ def write_line(stream: IO[str], line: dict[str, Any]) -> None:
     """One JSON object a line; escaped to ASCII where the stream's encoding lacks a character (or it is half of one)."""
     text = json.dumps(line, ensure_ascii=False)
     try:
-        text.encode(stream.encoding or "utf-8")
+        text.encode(getattr(stream, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
         text = json.dumps(line)
     stream.write(text + "\n")
