@@ -1,4 +1,4 @@
-"""`keima review`: whole games judged by a network, as HTML pages and JSON."""
+"""`keima review`: whole games judged by a network, alone or with a search, as HTML pages and JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,12 @@ EXAMPLES = """Examples:
   keima review game.sgf --net kata1-b6c96.bin.gz
   keima review game.sgf --net kata1-b6c96.bin.gz -o report.html --json report.json
   keima review my-games/ archive.zip --net kata1-b18c384nbt.bin.gz -o reports --symmetry average
+  keima review game.sgf --net kata1-b18c384nbt.bin.gz --visits 50
   keima review games.pgn --net maia-1900.pb.gz
+
+With --visits N every position is searched with N visits, which finds what one look of the network misses and shows the
+variations; it takes about N / 2 times as long. Without it the network judges alone: many games in a short time, on any
+machine, and the figures are the network's own.
 
 Run it again, and finished games are not evaluated again: each page carries its review and the key of network, game
 and options. --json writes the review of docs/review-json.md: one object, or for several games one a line.
@@ -57,6 +62,11 @@ def review(
     symmetry: Symmetry = "0",
     batch: BatchSize = 8,
     threads: Threads = None,
+    visits: Annotated[
+        int, typer.Option(min=0, help="Search each position with N visits; 0: the network alone, the quickest.")
+    ] = 0,
+    preset: Annotated[str, typer.Option(help="Search: auto, alphago, alphago-zero, katago or lc0.")] = "auto",
+    seed: Annotated[int, typer.Option(min=0, help="Search: of everything random.")] = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N games.")] = None,
 ) -> None:
     """Review games: every position and move judged, the largest mistakes first, one HTML page a game.
@@ -71,6 +81,11 @@ def review(
             "Lc0 or Maia .pb.gz for chess)"
         )
     options = {"symmetry": read_symmetry(symmetry), "precision": "f32" if precision == "auto" else precision}
+    if visits:
+        from keima.review.variations import check_search
+
+        options |= {"visits": visits, "preset": preset, "seed": seed}
+        check_search(options)
     reviewer = Reviewer(net, options, lambda: _open_judge(net, backend, precision, batch, threads))
     records = read_records(games, limit)
     tasks = plan(records, output)

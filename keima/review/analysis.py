@@ -1,10 +1,15 @@
-"""A whole game judged by a network: every position evaluated, every move's loss, the largest mistakes first.
+"""A whole game judged by a network, alone or with a search: every position, each move's loss, the worst mistakes first.
 
-There is no search. A move's loss is the network's judgement after its own first choice minus its judgement after the
+Without a search a move's loss is the network's judgement after its own first choice minus its judgement after the
 move that was played, both for the player who moved: two positions with the same side to move. (The judgement before
 the move would be no fair measure: a network's values lean a little towards, or against, whoever is to move, and the
 lean would be read as a mistake on every second move.) A single number is as rough as one look of the network; averages
 over a game say more. A move that is the network's own first choice loses nothing.
+
+With a search (`visits` in the options) every position is searched, and a move's loss is the value of the search's best
+move before it, as averaged over that move's part of the tree, minus the value of the search of the position after the
+move played, both for the player who moved. Again both judge positions in which the other side is to move. A move that
+is the search's own choice loses nothing.
 
 The result is plain data, the JSON described in `docs/review-json.md`.
 """
@@ -16,6 +21,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
+from keima.errors import BadRequest
 from keima.inference.evaluation import Evaluation
 from keima.review.games import ReviewGame, draw_board, san_names
 
@@ -51,7 +57,8 @@ def review_game(
         game: the game, played through.
         judge: evaluates positions.
         network: the report's `network` object: name, system, format, sha256.
-        options: the report's `options` object: symmetry (0–7 or "average"), precision.
+        options: the report's `options` object: symmetry (0–7 or "average"), precision; where positions are to be
+            searched also visits, preset and seed, and the judge is then an evaluator.
         on_progress: told how many further positions are done, after each chunk; `work(game)` of them in all at most.
         chunk: positions handed to the judge at a time.
 
@@ -60,16 +67,20 @@ def review_game(
 
     Raises:
         UnsupportedPosition: the network cannot take this game (another game, board size or rules).
+        BadRequest: a search with a network that judges no position.
     """
     from keima import __version__
 
     evaluations = _evaluate(game, judge, options["symmetry"], on_progress, chunk)
-    positions = _positions(game, evaluations)
-    choices = _judge_choices(game, evaluations, judge, options["symmetry"], on_progress, chunk)
-    moves = [
-        _move(game, number, positions, evaluations[number - 1], choices.get(number))
-        for number in range(1, len(game.moves) + 1)
-    ]
+    if options.get("visits"):
+        positions, moves = _by_search(game, evaluations, judge, options, on_progress)
+    else:
+        positions = _positions(game, evaluations)
+        choices = _judge_choices(game, evaluations, judge, options["symmetry"], on_progress, chunk)
+        moves = [
+            _move(game, number, positions, evaluations[number - 1], choices.get(number))
+            for number in range(1, len(game.moves) + 1)
+        ]
     graded = [move for move in moves if move.get("grade", "good") != "good"]
     return {
         "format": FORMAT,
@@ -87,7 +98,10 @@ def review_game(
 
 
 def work(game: ReviewGame) -> int:
-    """How many positions a review of this game looks at, at most: each, and the network's choice beside each move."""
+    """How many positions a review of this game looks at, at most: each, and the network's choice beside each move.
+
+    With a search, each is evaluated and then searched: one more.
+    """
     return len(game.positions) + len(game.moves)
 
 
@@ -139,9 +153,39 @@ def _judge_choices(
     for number, position in afterwards.items():
         if position.is_over and kind == "go":
             continue  # a pass that ends the game: what it is worth, agreement about dead stones decides
-        judged = _final(kind, position, None) if position.is_over else _numbers(next(answers))
+        judged = _final(kind, position, None) if position.is_over else numbers(next(answers))
         choices[number] = {"to_play": _side(position), **judged}
     return choices
+
+
+def _by_search(
+    game: ReviewGame,
+    evaluations: Sequence[Evaluation | None],
+    judge: Judge,
+    options: Json,
+    on_progress: Callable[[int], None] | None,
+) -> tuple[list[Json], list[Json]]:
+    """The report's `positions` and `moves`, by search; what the network alone says is kept beside it."""
+    from keima.review import variations
+
+    if any(evaluation is not None and evaluation.win is None for evaluation in evaluations):
+        raise BadRequest("this network judges no position, it only proposes moves; review with 0 visits")
+    kind = game.facts["game"]
+    results = variations.search_positions(game.positions, judge, options, on_progress)
+    searched = [
+        None if result is None else variations.searched_numbers(kind, position, result)
+        for position, result in zip(game.positions, results, strict=True)
+    ]
+    positions = _positions(game, evaluations, searched)
+    moves = []
+    for number, (played, player) in enumerate(zip(game.moves, game.players, strict=True), 1):
+        result, choice, facts = results[number - 1], None, {}
+        if result is not None and _side(game.positions[number - 1]) == player:
+            facts = variations.against_search(kind, game.positions[number - 1], played, result)
+            other = "white" if player == "black" else "black"
+            choice = positions[number] if facts.get("place") == 1 else variations.after_best(result, other)
+        moves.append(_move(game, number, positions, evaluations[number - 1], choice, facts))
+    return positions, moves
 
 
 def _in_chunks(
@@ -165,22 +209,27 @@ def _side(position: Any) -> str:
     return "black" if position.to_play in ("B", "b") else "white"
 
 
-def _positions(game: ReviewGame, evaluations: Sequence[Evaluation | None]) -> list[Json]:
+def _positions(
+    game: ReviewGame, evaluations: Sequence[Evaluation | None], searched: Sequence[Json | None] | None = None
+) -> list[Json]:
+    """The report's `positions`; where one was searched, with the search's word in place of the network's."""
     kind = game.facts["game"]
     result: list[Json] = []
-    for ply, (position, evaluation) in enumerate(zip(game.positions, evaluations, strict=True)):
+    found = searched or [None] * len(evaluations)
+    for ply, (position, evaluation, search) in enumerate(zip(game.positions, evaluations, found, strict=True)):
         entry: Json = {"ply": ply, "to_play": _side(position), **draw_board(kind, position)}
         if evaluation is None:
             entry.update(_final(kind, position, result[-1] if result else None))
         else:
             entry.update(_judged(kind, position, evaluation))
+            entry.update({"raw": numbers(evaluation), **search} if search else {})
         result.append(entry)
     return result
 
 
 def _judged(kind: str, position: Any, evaluation: Evaluation) -> Json:
     """What the network says of a position that is not over."""
-    entry = _numbers(evaluation)
+    entry = numbers(evaluation)
     ranked = sorted(evaluation.policy.items(), key=lambda item: -item[1])[:TOP_MOVES]
     entry["policy"] = {move: round(float(p), 5) for move, p in ranked if p >= 0.0005 or move == ranked[0][0]}
     if kind == "chess":
@@ -190,9 +239,10 @@ def _judged(kind: str, position: Any, evaluation: Evaluation) -> Json:
     return entry
 
 
-def _numbers(evaluation: Evaluation) -> Json:
-    numbers = {name: getattr(evaluation, name) for name in ("win", "draw", "loss", "value", "lead", "moves_left")}
-    return {name: round(float(number), 5) for name, number in numbers.items() if number is not None}
+def numbers(judged: Any) -> Json:
+    """The numbers that an evaluation, a search and a move of a search share, those it has."""
+    named = {name: getattr(judged, name) for name in ("win", "draw", "loss", "value", "lead", "moves_left")}
+    return {name: round(float(number), 5) for name, number in named.items() if number is not None}
 
 
 def _final(kind: str, position: Any, before: Json | None) -> Json:
@@ -213,9 +263,14 @@ def _final(kind: str, position: Any, before: Json | None) -> Json:
 
 
 def _move(
-    game: ReviewGame, number: int, positions: Sequence[Json], evaluation: Evaluation | None, choice: Json | None
+    game: ReviewGame,
+    number: int,
+    positions: Sequence[Json],
+    evaluation: Evaluation | None,
+    choice: Json | None,
+    searched: Json | None = None,
 ) -> Json:
-    """One move: what was played, what the network would have played, what the difference cost."""
+    """One move: what was played, what would have been played by the network or the search, what the difference cost."""
     played, before, after = game.moves[number - 1], positions[number - 1], positions[number]
     player = game.players[number - 1]
     move: Json = {"number": number, "player": player, "move": played}
@@ -223,6 +278,7 @@ def _move(
         move["san"] = san_names(game.positions[number - 1], [played]).get(played, played)
     if evaluation is not None and before["to_play"] == player:
         move.update(_against_policy(played, evaluation, before))
+    move.update(searched or {})
     if choice is None and move.get("rank") == 1:
         choice = after
     if "win" in before and "win" in after:
@@ -273,12 +329,15 @@ def grade(loss: float) -> str:
 
 
 def summarise(moves: Sequence[Json]) -> Json:
-    """One player's averages over their moves; losses below zero count as none."""
+    """One player's averages over their moves; losses below zero count as none.
+
+    How often a move was the first choice is counted by the search's order where there was one, else by the policy's.
+    """
     count = len(moves)
     summary: Json = {"moves": count}
     losses = [max(0.0, move["winrate_loss"]) for move in moves if "winrate_loss" in move]
     points = [max(0.0, move["points_loss"]) for move in moves if "points_loss" in move]
-    ranks = [move["rank"] for move in moves if "rank" in move]
+    ranks: list[int] = [move.get("place") or move["rank"] for move in moves if "rank" in move]
     if losses:
         summary["mean_winrate_loss"] = round(sum(losses) / len(losses), 5)
     if points:

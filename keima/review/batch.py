@@ -55,7 +55,7 @@ class Reviewer:
 
     Args:
         net: the network file.
-        options: the report's `options`: symmetry, precision.
+        options: the report's `options`: symmetry, precision; for a search also visits, preset, seed.
         open_judge: opens the network; returns what evaluates positions and the report's `network` object.
 
     Raises:

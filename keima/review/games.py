@@ -160,6 +160,18 @@ def san_names(position: Any, moves: list[str]) -> dict[str, str]:
     return names
 
 
+def san_line(position: Any, moves: list[str]) -> list[str]:
+    """Standard algebraic notation of successive moves from a chess position, as far as they are legal."""
+    names = []
+    for move in moves:
+        try:
+            names.append(position.san(move))
+            position = position.play(move)
+        except KeimaError:
+            break
+    return names
+
+
 def game_title(facts: dict[str, Any]) -> str:
     """A one-line title of a game from its facts."""
     order = ("black", "white") if facts["game"] == "go" else ("white", "black")

@@ -41,6 +41,25 @@ class TestOneGame:
         assert review is not None
         assert review["positions"][-1]["outcome"] == "checkmate"
 
+    def test_with_a_search(self, run: Run, go_net: Path) -> None:
+        Path("game.sgf").write_text(GO_GAME)
+        result = run(
+            "review", "game.sgf", "--net", go_net, "-o", "out.html", "--visits", "6", "--preset", "alphago-zero",
+            "--backend", "torch",
+        )  # fmt: skip
+        assert (result.exit_code, result.stdout) == (0, "out.html\n")
+        review = read_review("out.html")
+        assert review is not None
+        assert (review["options"]["visits"], review["options"]["preset"]) == (6, "alphago-zero")
+        assert [position["visits"] for position in review["positions"]] == [6] * 5
+
+    @pytest.mark.parametrize(("option", "value", "word"), [("--visits", "1", "at least 2"), ("--preset", "x", "'x'")])
+    def test_a_search_that_cannot_be(self, run: Run, go_net: Path, option: str, value: str, word: str) -> None:
+        Path("game.sgf").write_text(GO_GAME)
+        result = run("review", "game.sgf", "--net", go_net, "--visits", "8", option, value)
+        assert result.exit_code == 2
+        assert word in result.stderr
+
     def test_json_on_standard_output_stands_alone(self, run: Run, go_net: Path) -> None:
         Path("game.sgf").write_text(GO_GAME)
         result = run("review", "game.sgf", "--net", go_net, "--json", "-", "--backend", "torch")
@@ -104,6 +123,18 @@ class TestAgain:
         assert "1 of them already before" in result.stderr
         assert Path("out.html").read_text() == page
         assert json.loads(Path("out.json").read_text()) == read_review("out.html")
+
+    def test_a_search_is_not_made_again_and_not_taken_for_the_network_alone(
+        self, run: Run, go_net: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        Path("game.sgf").write_text(GO_GAME)
+        alone = ("review", "game.sgf", "--net", go_net, "-o", "out.html", "--backend", "torch")
+        run(*alone, "--visits", "4")
+        monkeypatch.setattr("keima.cli.review.open_network", refuse)
+        assert "1 of them already before" in run(*alone, "--visits", "4").stderr
+        for other in ((), ("--visits", "5"), ("--visits", "4", "--seed", "1"), ("--visits", "4", "--preset", "lc0")):
+            with pytest.raises(AssertionError, match="network was opened"):
+                raise run(*alone, *other).exception  # type: ignore[misc]
 
     def test_another_game_option_or_network_is(self, run: Run, go_net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Path("game.sgf").write_text(GO_GAME)

@@ -3,7 +3,10 @@ const review = unpack(JSON.parse(byId("review").textContent));
 const isGo = review.game.game === "go";
 const first = isGo ? "black" : "white"; // the side whose chances the graph draws upwards
 const second = isGo ? "white" : "black";
-const state = { ply: 0, sort: "winrate_loss", shown: {} };
+const searched = Boolean(review.options.visits);
+const judge = searched ? "search" : "network";
+const isChoice = (move) => (move.place === undefined ? move.rank : move.place) === 1;
+const state = { ply: 0, sort: "winrate_loss", shown: {}, pinned: null, hovered: null }; // candidates whose variation is shown
 const board = isGo ? new GoBoard(review, byId("board")) : new ChessBoard(review, byId("board"));
 const graphs = [];
 
@@ -51,7 +54,7 @@ function drawHead() {
     game.ranks && game.ranks[side] ? html("span", { class: "rank", text: ` ${game.ranks[side]}` }) : null);
   byId("title").replaceChildren(player(first), html("span", { class: "vs", text: "against" }), player(second));
   const facts = [game.event, game.date, game.opening, isGo ? `${game.xsize}×${game.ysize}, ${game.rules_name}, komi ${game.komi}` : null,
-    isGo && game.handicap.length ? `handicap ${game.handicap.length}` : null, `${review.moves.length} ${isGo ? "moves" : "half-moves"}`, `judged by ${network.name}`];
+    isGo && game.handicap.length ? `handicap ${game.handicap.length}` : null, `${review.moves.length} ${isGo ? "moves" : "half-moves"}`, `judged by ${network.name}${searched ? ` with ${review.options.visits} visits` : ""}`];
   byId("facts").replaceChildren(...facts.filter(Boolean).map((text) => html("span", { text })));
   if (game.result) { byId("result").hidden = false; byId("result").textContent = game.result; }
 }
@@ -80,20 +83,24 @@ function drawNow() {
   if (move) {
     line.append(html("span", { class: "number", text: isGo ? `Move ${move.number}` : moveLabel(move) }),
       html("span", { class: "played" }, html("i", { class: `disc ${move.player}`, "aria-hidden": "true" }), isGo ? `${sideName(move.player)} ${moveName(move)}` : moveName(move)));
-    if (move.grade) line.append(html("span", { class: `tag ${gradeClass(move)}`, text: move.grade === "good" ? (move.rank === 1 ? "network's first choice" : "good") : move.grade }));
+    if (move.grade) line.append(html("span", { class: `tag ${gradeClass(move)}`, text: move.grade === "good" ? (isChoice(move) ? `${judge}'s first choice` : "good") : move.grade }));
   } else line.append(html("span", { class: "played", text: "Before the first move" }));
   parts.push(line);
   if (move && move.prior !== undefined) {
     const why = html("p");
-    if (move.rank === 1) why.append("The network gave this move ", html("b", { text: percent(move.prior) }), ", its first choice.");
+    if (move.place !== undefined) {
+      const share = `${move.visits} of ${review.positions[state.ply - 1].visits} visits`;
+      if (isChoice(move)) why.append("The search's choice, with ", html("b", { text: share }), `; policy ${percent(move.prior)}.`);
+      else why.append("The search preferred ", html("b", { text: move.best_san || move.best }), ` (${move.best_visits} visits); this move got `, html("b", { text: share }), `, policy ${percent(move.prior)}.`);
+    } else if (move.rank === 1) why.append("The network gave this move ", html("b", { text: percent(move.prior) }), ", its first choice.");
     else why.append("The network preferred ", html("b", { text: move.best_san || move.best }), ` (${percent(move.best_prior)}); this move ranks `, html("b", { text: `${move.rank}` }), ` with ${percent(move.prior)}.`);
     parts.push(why);
   }
   if (move && move.winrate_loss !== undefined) {
     const cost = html("p");
-    if (move.rank === 1) cost.append(`${sideName(move.player)}'s chances after it: `, html("b", { text: percent(move.winrate_after) }));
+    if (isChoice(move)) cost.append(`${sideName(move.player)}'s chances after it: `, html("b", { text: percent(move.winrate_after) }));
     else cost.append("Against its choice: ", html("b", { text: percent(move.winrate_best) }), " → ", html("b", { text: percent(move.winrate_after) }), ` for ${sideName(move.player)}`);
-    if (move.rank !== 1 && move.points_loss !== undefined) cost.append(", ", html("b", { text: signed(-move.points_loss) }), " points");
+    if (!isChoice(move) && move.points_loss !== undefined) cost.append(", ", html("b", { text: signed(-move.points_loss) }), " points");
     parts.push(cost);
   }
   if (!move) parts.push(html("p", { text: "Use the arrow keys, or click in the graph or in a list." }));
@@ -109,8 +116,77 @@ function drawNow() {
   box.replaceChildren(...parts);
 }
 
+// The candidate whose variation is shown: the one under the pointer, else the one that was clicked.
+function shownCandidate() {
+  const at = state.hovered === null ? state.pinned : state.hovered;
+  return at === null ? null : (review.positions[state.ply].candidates || [])[at] || null;
+}
+
+// A variation in words: "A4 B5 C6 …", or "17. Nd5 Qxb2 18. Bd6".
+function variationWords(candidate) {
+  if (isGo) return candidate.pv.join(" ");
+  const fen = review.positions[state.ply].fen.split(" ");
+  let white = fen[1] === "w", number = Number(fen[5]);
+  return candidate.pv_san.map((name, i) => {
+    const words = white ? `${number}. ${name}` : i === 0 ? `${number}… ${name}` : name;
+    if (!white) number += 1;
+    white = !white;
+    return words;
+  }).join(" ");
+}
+
+function drawVariation() {
+  const candidate = shownCandidate(), candidates = review.positions[state.ply].candidates || [];
+  board.draw(state.ply, state.shown, candidate);
+  byId("choice").querySelectorAll("[data-candidate]").forEach((row) => {
+    const on = candidates[Number(row.dataset.candidate)] === candidate;
+    row.classList.toggle("on", on);
+    row.setAttribute("aria-pressed", String(Number(row.dataset.candidate) === state.pinned));
+  });
+  const words = byId("choice").querySelector(".variation");
+  if (words) words.textContent = candidate || candidates[0] ? variationWords(candidate || candidates[0]) : "";
+}
+
+function hover(at) {
+  if (at === state.hovered) return;
+  state.hovered = at;
+  drawVariation();
+}
+
+function pin(at) {
+  state.pinned = state.pinned === at ? null : at;
+  if (state.pinned === null) state.hovered = null;
+  drawVariation();
+}
+
+function candidateRow(candidate, at, next) {
+  const side = review.positions[state.ply].to_play, most = review.positions[state.ply].candidates[0].visits || 1;
+  const isPlayed = next && next.move === candidate.move;
+  const result = candidate.mate === undefined ? null : candidate.mate > 0 ? `wins in ${Math.ceil(candidate.mate / 2)}` : candidate.mate < 0 ? `loses in ${Math.ceil(-candidate.mate / 2)}` : "draw";
+  return html("li", null, html("button", { type: "button", class: `candidate${isPlayed ? " played" : ""}`, "data-candidate": at, "aria-pressed": "false",
+    title: `${isPlayed ? "played in the game; " : ""}policy ${percent(candidate.prior)}; click to keep the variation on the board`,
+    onclick: () => pin(at), onpointerenter: () => hover(at), onpointerleave: () => hover(null), onfocus: () => hover(at), onblur: () => hover(null) },
+  html("span", { class: "name", text: candidate.pv_san ? candidate.pv_san[0] : candidate.move }),
+  html("span", { class: "bar" }, html("i", { style: `width:${Math.min(100, (100 * candidate.visits) / most)}%` })),
+  html("span", { class: "pct", text: `${candidate.visits}` }), html("span", { class: "pct", text: percent(candidate.prior) }),
+  html("span", { class: "pct strong", text: result || percent(candidate.win + candidate.draw / 2) }),
+  candidate.lead === undefined ? null : html("span", { class: "pct", text: signed(candidate.lead) })));
+}
+
+function drawCandidates(position, next) {
+  const kept = position.candidates.slice(0, 5);
+  const played = next ? position.candidates.findIndex((candidate) => candidate.move === next.move) : -1;
+  const rows = kept.map((candidate, at) => candidateRow(candidate, at, next));
+  if (played >= 5) rows[4] = candidateRow(position.candidates[played], played, next);
+  const title = html("h2", null, `The search's moves for ${sideName(position.to_play)}`, html("span", { text: `${position.visits} visits${next ? ` · played next: ${moveName(next)}` : ""}` }));
+  const head = html("div", { class: "candidate heads", "aria-hidden": "true" }, html("span", { text: "Move" }), html("span"), html("span", { class: "pct", text: "Visits" }),
+    html("span", { class: "pct", text: "Policy" }), html("span", { class: "pct", text: "Chances" }), kept[0].lead === undefined ? null : html("span", { class: "pct", text: "Points" }));
+  byId("choice").replaceChildren(title, head, html("ol", { class: kept[0].lead === undefined ? "searched" : "searched points" }, ...rows), html("p", { class: "variation", title: "the variation expected" }));
+}
+
 function drawChoice() {
   const position = review.positions[state.ply];
+  if (position.candidates && position.candidates.length) { drawCandidates(position, review.moves[state.ply]); return; }
   const next = review.moves[state.ply];
   const list = html("ol");
   const names = position.san || {};
@@ -127,10 +203,11 @@ function drawChoice() {
 
 function show(ply, fromHash) {
   state.ply = Math.max(0, Math.min(review.positions.length - 1, ply));
-  board.draw(state.ply, state.shown);
+  state.pinned = state.hovered = null;
   drawEvalbar();
   drawNow();
   drawChoice();
+  drawVariation();
   for (const graph of graphs) graph.show(state.ply, positionWords(state.ply));
   byId("where").replaceChildren(`${state.ply}`, html("small", { text: ` / ${review.positions.length - 1}` }));
   const end = review.positions.length - 1;
@@ -164,7 +241,7 @@ function moveRow(move) {
     html("td", { class: `loss ${move.winrate_loss > 0.02 ? gradeClass(move) : ""}`, text: loss }),
     hasPoints ? html("td", { text: move.points_loss === undefined ? "" : signed(-move.points_loss) }) : null,
     html("td", { class: "wide", text: move.prior === undefined ? "" : percent(move.prior) }),
-    html("td", { text: move.rank === 1 ? "✓" : move.best ? `${move.best_san || move.best}` : "" }));
+    html("td", { text: isChoice(move) ? "✓" : move.best ? `${move.best_san || move.best}` : "" }));
 }
 
 function table(moves, sortable) {
@@ -172,9 +249,9 @@ function table(moves, sortable) {
     sortable && key ? html("button", { type: "button", onclick: () => { state.sort = key; drawMistakes(); show(state.ply, true); } }, text) : text);
   return html("table", null,
     html("thead", null, html("tr", null, column("number", "Move", "in the order of the game"), column(null, "", ""),
-      column("winrate_loss", "Chances", "the mover's chances against the network's choice, in percentage points"),
-      hasPoints ? column("points_loss", "Points", "the score against the network's choice") : null,
-      column(null, "Policy", "the probability the network gave the move", "wide"), column(null, "Better", "the network's first choice"))),
+      column("winrate_loss", "Chances", `the mover's chances against the ${judge}'s choice, in percentage points`),
+      hasPoints ? column("points_loss", "Points", `the score against the ${judge}'s choice`) : null,
+      column(null, "Policy", "the probability the network gave the move", "wide"), column(null, "Better", `the ${judge}'s first choice`))),
     html("tbody", null, ...moves.map(moveRow)));
 }
 
@@ -183,18 +260,25 @@ function drawMistakes() {
   if (state.sort === "number") chosen.sort((a, b) => a.number - b.number);
   else if (state.sort !== "winrate_loss") chosen.sort((a, b) => b[state.sort] - a[state.sort]);
   byId("badcount").textContent = chosen.length;
-  byId("panel-mistakes").replaceChildren(chosen.length ? table(chosen, true) : html("p", { class: "none", text: "The network finds no mistake in this game." }));
+  byId("panel-mistakes").replaceChildren(chosen.length ? table(chosen, true) : html("p", { class: "none", text: `The ${judge} finds no mistake in this game.` }));
+}
+
+function aboutJudgement(network, options) {
+  const by = `${network.name} (${network.format})`, symmetry = options.symmetry === "average" ? "averaged over the eight symmetries" : `symmetry ${options.symmetry}`;
+  const graphs = "The graphs are smoothed over neighbouring moves; the thin line is the judgement itself.";
+  if (searched) return `Every position was searched with ${options.visits} visits by the network ${by}, preset ${options.preset}, seed ${options.seed}. A move's loss is the value of the search's best move minus the value found after the move played, for the player who moved. Policy is the network's alone, ${symmetry}. ${graphs}`;
+  return `Every position was judged once by the network ${by}, ${symmetry}, without search. A move's loss is its judgement after its own first choice minus its judgement after the move played; single numbers are rough, averages say more. ${graphs}`;
 }
 
 function drawSummary() {
   const rows = [["Moves", (p) => p.moves], ["Chances lost a move", (p) => percent(p.mean_winrate_loss, 2)]];
   if (hasPoints) rows.push(["Points lost a move", (p) => p.mean_points_loss.toFixed(2)]);
-  rows.push(["The network's first choice", (p) => percent(p.first_choice, 0)], ["Among its first three", (p) => percent(p.among_three, 0)],
+  rows.push([`The ${judge}'s first choice`, (p) => percent(p.first_choice, 0)], ["Among its first three", (p) => percent(p.among_three, 0)],
     ["Mean policy of the moves", (p) => percent(p.mean_prior)], ["Inaccuracies", (p) => p.inaccuracies], ["Mistakes", (p) => p.mistakes], ["Blunders", (p) => p.blunders]);
   const { network, options, game } = review;
   const people = [first, second];
   const about = html("div", { class: "about" },
-    html("p", { text: `Every position was judged once by the network ${network.name} (${network.format}), ${options.symmetry === "average" ? "averaged over the eight symmetries" : `symmetry ${options.symmetry}`}, without search. A move's loss is its judgement after its own first choice minus its judgement after the move played; single numbers are rough, averages say more. The graphs are smoothed over neighbouring moves; the thin line is the judgement itself.` }),
+    html("p", { text: aboutJudgement(network, options) }),
     html("p", null, "Network file sha256 ", html("code", { text: network.sha256 || "none (fresh weights)" })),
     html("p", { text: `Record: ${game.source}${game.index > 1 ? `, game ${game.index}` : ""}. Made by keima ${review.keima}.` }),
     ...(game.notes || []).map((text) => html("p", { text: `Note: ${text}.` })));
@@ -239,7 +323,7 @@ function drawToggles() {
     toggle.flip = () => {
       state.shown[toggle.key] = !state.shown[toggle.key];
       button.setAttribute("aria-pressed", String(state.shown[toggle.key]));
-      board.draw(state.ply, state.shown);
+      board.draw(state.ply, state.shown, shownCandidate());
     };
     button.addEventListener("click", toggle.flip);
     byId("toggles").append(button);
@@ -282,13 +366,35 @@ function listen() {
     }
     const toggle = board.toggles.find((t) => t.shortcut === event.key.toLowerCase());
     const action = keys[event.key] || (toggle && toggle.flip);
+    if (event.key === "Escape" && state.pinned !== null) pin(state.pinned);
     if (action) { action(); event.preventDefault(); }
   });
   for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", () => selectTab(tab.id.slice(4)));
-  window.addEventListener("hashchange", () => show(hashPly(), true));
+  window.addEventListener("hashchange", followHash);
+  if (searched && isGo) listenToBoard();
 }
 
-// "#move=57" opens the page there; "#move=57&tab=summary&show=ownership,numbers" also chooses a list and what is drawn.
+// On the Go board a candidate's variation shows while the pointer is on its point, and stays after a click.
+function listenToBoard() {
+  const candidateAt = (event) => {
+    const vertex = state.shown.policy ? board.vertexAt(event) : null;
+    const at = (review.positions[state.ply].candidates || []).findIndex((candidate) => candidate.move === vertex);
+    return at < 0 ? null : at;
+  };
+  const box = byId("board");
+  box.addEventListener("pointermove", (event) => hover(candidateAt(event)));
+  box.addEventListener("pointerleave", () => hover(null));
+  box.addEventListener("click", (event) => { const at = candidateAt(event); if (at !== null) pin(at); });
+}
+
+// "#move=57" opens the page there; "#move=57&tab=summary&show=ownership,numbers" also chooses a list and what is drawn,
+// "#move=57&pv=2" keeps the second candidate's variation on the board.
+function followHash() {
+  show(hashPly(), true);
+  const wanted = Number.parseInt(new URLSearchParams(location.hash.slice(1)).get("pv") || "0", 10);
+  if (searched && wanted > 0) pin(wanted - 1);
+}
+
 function hashPly() {
   const wanted = new URLSearchParams(location.hash.slice(1));
   if (wanted.get("tab")) selectTab(wanted.get("tab"));
@@ -307,4 +413,4 @@ drawMistakes();
 byId("panel-all").replaceChildren(table(review.moves, false));
 drawSummary();
 listen();
-show(hashPly(), true);
+followHash();

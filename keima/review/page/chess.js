@@ -14,12 +14,15 @@ class ChessBoard {
     this.review = review;
     this.place = place;
     this.toggles = [
-      { key: "policy", label: "Policy", hint: "the network's moves as arrows (P)", shortcut: "p", on: true },
+      review.options.visits
+        ? { key: "policy", label: "Candidates", hint: "the moves searched as arrows (P)", shortcut: "p", on: true }
+        : { key: "policy", label: "Policy", hint: "the network's moves as arrows (P)", shortcut: "p", on: true },
       { key: "flip", label: "Flip", hint: "turn the board round (F)", shortcut: "f", on: false },
     ];
   }
 
-  draw(ply, shown) {
+  // `variation`: a candidate whose variation is drawn in place of the candidates, or null.
+  draw(ply, shown, variation) {
     const { positions, moves } = this.review;
     const position = positions[ply];
     const last = ply > 0 ? moves[ply - 1] : null;
@@ -31,7 +34,8 @@ class ChessBoard {
     };
     this.drawSquares(root, shown, at, last, position);
     this.drawPieces(root, position, at);
-    if (shown.policy) this.drawPolicy(root, position, next, at);
+    if (variation) this.drawVariation(root, position, variation, at);
+    else if (shown.policy) this.drawChoices(root, position, next, at);
     this.place.replaceChildren(root);
   }
 
@@ -65,17 +69,34 @@ class ChessBoard {
     });
   }
 
-  drawPolicy(root, position, next, at) {
-    const entries = Object.entries(position.policy).filter(([, p], rank) => rank < 6 && p >= 0.02);
-    const top = Math.max(...Object.values(position.policy), 1e-9);
-    for (const [move, p] of entries.reverse()) {
+  // The likeliest moves, or those searched most, as arrows of their weight; the move played in a colour of its own.
+  drawChoices(root, position, next, at) {
+    const { candidates } = position;
+    const found = candidates && candidates.length
+      ? candidates.map((c) => [c.move, c.visits, `${c.pv_san[0] || c.move}: ${percent(c.win + c.draw / 2)}, ${c.visits} visits`])
+      : Object.entries(position.policy).map(([move, p]) => [move, p, `${move}: ${percent(p)}`]);
+    const top = Math.max(...found.map(([, weight]) => weight), 1e-9);
+    for (const [move, weight, words] of found.filter(([, w], rank) => rank < 6 && w >= 0.02).reverse()) {
       if (next && next.move === move) continue;
-      this.arrow(root, at, move, 0.06 + 0.12 * Math.sqrt(p / top), "#1f6feb", 0.3 + 0.5 * Math.sqrt(p / top), `${move}: ${percent(p)}`);
+      this.arrow(root, at, move, 0.06 + 0.12 * Math.sqrt(weight / top), "#1f6feb", 0.3 + 0.5 * Math.sqrt(weight / top), words);
     }
-    if (next) {
-      const p = position.policy[next.move] || 0;
-      this.arrow(root, at, next.move, 0.06 + 0.12 * Math.sqrt(p / top), p === top ? "#1c8f5a" : "#e07b16", 0.86, `played: ${next.san || next.move}, ${percent(p)}`);
-    }
+    if (!next) return;
+    const [, weight, words] = found.find(([move]) => move === next.move) || [next.move, 0, next.san || next.move];
+    const best = found.length > 0 && found[0][0] === next.move;
+    this.arrow(root, at, next.move, 0.06 + 0.12 * Math.sqrt(weight / top), best ? "#1c8f5a" : "#e07b16", 0.86, `played: ${words}`);
+  }
+
+  // The variation's first moves as numbered arrows, the mover's blue and the answers grey.
+  drawVariation(root, position, variation, at) {
+    const moves = variation.pv.slice(0, 8);
+    moves.forEach((move, index) => this.arrow(root, at, move, Math.max(0.06, 0.16 - 0.02 * index), index % 2 ? "#5f6470" : "#1f6feb", Math.max(0.5, 0.92 - 0.06 * index), variation.pv_san[index] || move));
+    const crowd = {};
+    moves.forEach((move, index) => {
+      const goal = move.slice(2, 4), [x, y] = at(goal), shift = (crowd[goal] = (crowd[goal] || 0) + 1) - 1;
+      const place = { cx: x + 0.82 - 0.3 * shift, cy: y + 0.18 };
+      root.append(svg("circle", { ...place, r: 0.15, fill: index % 2 ? "#5f6470" : "#1f6feb", stroke: "#fff", "stroke-width": 0.025 }));
+      root.append(svg("text", { x: place.cx, y: place.cy + 0.068, "text-anchor": "middle", "font-size": 0.19, "font-weight": 700, fill: "#fff", text: index + 1 }));
+    });
   }
 
   arrow(root, at, move, width, colour, opacity, title) {

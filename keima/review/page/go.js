@@ -1,5 +1,6 @@
 // The Go board: wood, lines, stones, and what the network thinks, as one SVG.
 const GO_COLUMNS = "ABCDEFGHJKLMNOPQRST";
+const GO_PAD = 1.12; // from the outer lines to the board's edge
 
 class GoBoard {
   constructor(review, place) {
@@ -8,7 +9,9 @@ class GoBoard {
     this.width = review.game.xsize;
     this.height = review.game.ysize;
     this.toggles = [
-      { key: "policy", label: "Policy", hint: "the network's candidate moves (P)", shortcut: "p", on: true },
+      review.options.visits
+        ? { key: "policy", label: "Candidates", hint: "the moves searched: chances and visits (P)", shortcut: "p", on: true }
+        : { key: "policy", label: "Policy", hint: "the network's candidate moves (P)", shortcut: "p", on: true },
       { key: "ownership", label: "Ownership", hint: "who owns each point (O)", shortcut: "o", on: false },
       { key: "numbers", label: "Numbers", hint: "move numbers on the stones (N)", shortcut: "n", on: false },
     ];
@@ -21,9 +24,17 @@ class GoBoard {
     return [GO_COLUMNS.indexOf(vertex[0]), this.height - Number(vertex.slice(1))];
   }
 
+  // The vertex under a pointer event, or null beside the board.
+  vertexAt(event) {
+    const box = this.root.getBoundingClientRect();
+    const x = Math.round(((event.clientX - box.left) / box.width) * (this.width - 1 + 2 * GO_PAD) - GO_PAD);
+    const y = Math.round(((event.clientY - box.top) / box.height) * (this.height - 1 + 2 * GO_PAD) - GO_PAD);
+    return x < 0 || y < 0 || x >= this.width || y >= this.height ? null : `${GO_COLUMNS[x]}${this.height - y}`;
+  }
+
   shell() {
     const { width, height } = this;
-    const pad = 1.12;
+    const pad = GO_PAD;
     const root = svg("svg", { viewBox: `${-pad} ${-pad} ${width - 1 + 2 * pad} ${height - 1 + 2 * pad}`, role: "img" });
     root.append(
       svg("defs", null,
@@ -63,7 +74,8 @@ class GoBoard {
     return points;
   }
 
-  draw(ply, shown) {
+  // `variation`: a candidate whose variation is drawn in place of the candidates, or null.
+  draw(ply, shown, variation) {
     const { positions, moves } = this.review;
     const position = positions[ply];
     const rows = position.stones.split("/");
@@ -82,7 +94,9 @@ class GoBoard {
       const [x, y] = this.point(position.ko);
       layer.append(svg("rect", { x: x - 0.2, y: y - 0.2, width: 0.4, height: 0.4, fill: "none", stroke: "var(--wood-line)", "stroke-width": 0.06 }, svg("title", { text: "ko" })));
     }
-    if (shown.policy) this.drawPolicy(layer, position, next);
+    if (variation) this.drawVariation(layer, position, variation);
+    else if (shown.policy && position.candidates && position.candidates.length) this.drawCandidates(layer, position, next);
+    else if (shown.policy) this.drawPolicy(layer, position, next);
     else if (next && next.move !== "pass") this.drawNext(layer, next);
     if (last && last.move !== "pass" && !shown.numbers) {
       const [x, y] = this.point(last.move);
@@ -145,10 +159,42 @@ class GoBoard {
         }));
       }
     }
-    if (next && next.move !== "pass") {
-      const [x, y] = this.point(next.move);
-      layer.append(svg("circle", { cx: x, cy: y, r: 0.46, fill: "none", stroke: next.player === "black" ? "#111" : "#fff", "stroke-width": 0.075 }, svg("title", { text: "played in the game" })));
-    }
+    this.drawPlayed(layer, next);
+  }
+
+  drawPlayed(layer, next) {
+    if (!next || next.move === "pass") return;
+    const [x, y] = this.point(next.move);
+    layer.append(svg("circle", { cx: x, cy: y, r: 0.46, fill: "none", stroke: next.player === "black" ? "#111" : "#fff", "stroke-width": 0.075 }, svg("title", { text: "played in the game" })));
+  }
+
+  // The moves searched: the more visits, the stronger the circle; in it the mover's chances, below them the visits.
+  drawCandidates(layer, position, next) {
+    const most = Math.max(...position.candidates.map((candidate) => candidate.visits), 1);
+    [...position.candidates].reverse().forEach((candidate, place) => {
+      if (candidate.move === "pass") return;
+      const [x, y] = this.point(candidate.move), share = Math.sqrt(candidate.visits / most), best = place === position.candidates.length - 1;
+      const colour = best ? "#1f6feb" : "#2f7fd6";
+      layer.append(svg("circle", { cx: x, cy: y, r: best ? 0.48 : 0.3 + 0.17 * share, fill: colour, opacity: best ? 0.96 : 0.35 + 0.5 * share },
+        svg("title", { text: `${candidate.move}: ${percent(candidate.win + candidate.draw / 2)}, ${candidate.visits} visits` })));
+      const words = { x, "text-anchor": "middle", fill: "#fff", "pointer-events": "none" };
+      layer.append(svg("text", { ...words, y: y + 0.03, "font-size": 0.34, "font-weight": 650, text: Math.round(100 * (candidate.win + candidate.draw / 2)) }));
+      layer.append(svg("text", { ...words, y: y + 0.29, "font-size": 0.22, "font-weight": 500, text: candidate.visits }));
+    });
+    this.drawPlayed(layer, next);
+  }
+
+  // The variation's stones with their numbers, where they were first played; stones it captures stay on the board.
+  drawVariation(layer, position, variation) {
+    const seen = new Set();
+    variation.pv.forEach((move, index) => {
+      if (move === "pass" || seen.has(move)) return;
+      seen.add(move);
+      const [x, y] = this.point(move), black = (position.to_play === "black") === (index % 2 === 0);
+      layer.append(svg("circle", { cx: x + 0.03, cy: y + 0.05, r: 0.475, fill: "#000", opacity: 0.28 }));
+      layer.append(svg("circle", { cx: x, cy: y, r: 0.475, fill: black ? "url(#black-stone)" : "url(#white-stone)", stroke: "#1f6feb", "stroke-width": index === 0 ? 0.09 : 0.045 }));
+      layer.append(svg("text", { x, y: y + 0.15, "text-anchor": "middle", "font-size": 0.44, "font-weight": 650, fill: black ? "#fff" : "#17181b", text: index + 1 }));
+    });
   }
 
   describe(ply) {
