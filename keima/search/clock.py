@@ -5,7 +5,8 @@ usual one: what is left, divided by the moves still to come, and the increment. 
 period is used up except for a safety margin.
 
 Sources: the shape follows Lc0's and KataGo's time managers (`src/search/classic/stoppers/`,
-`cpp/search/timecontrols.cpp`) without their learned corrections; the expected lengths of games are of the order both use.
+`cpp/search/timecontrols.cpp`) without their learned corrections; the expected lengths of games are of the order
+both use.
 """
 
 from __future__ import annotations

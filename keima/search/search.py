@@ -86,6 +86,11 @@ class Search:
         """The root; None before `set_position`."""
         return self._position
 
+    @property
+    def tree(self) -> Tree:
+        """The tree itself, open to look at between runs: see `keima.search.tree` for its fields."""
+        return self._tree
+
     def clear(self) -> None:
         """Forget the tree and the position, and start the random numbers anew."""
         with self._not_running(), self._lock:
@@ -248,11 +253,12 @@ class Search:
             found = made = 0
             if pipeline.has_room and quota > 0:
                 with self._lock:
-                    if not tree.reserve(self.batch_size):
-                        return self._land("memory")
-                    found, made = pipeline.start(
-                        [(self._planted, leaves_wanted(self._planted, self.batch_size), quota)]
-                    )
+                    has_memory = tree.reserve(self.batch_size)
+                    if has_memory:
+                        wanted = leaves_wanted(self._planted, self.batch_size)
+                        found, made = pipeline.start([(self._planted, wanted, quota)])
+                if not has_memory:
+                    return self._land("memory")
             if not found or not pipeline.has_room:
                 if not pipeline.is_empty:
                     if not pipeline.finish(self._stop, self._lock):

@@ -108,9 +108,8 @@ _TWO_OVER_PI = 2.0 / math.pi
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(12)
-HERMITE_POINTS: NDArray[np.float64] = _NODES
-HERMITE_WEIGHTS: NDArray[np.float64] = _WEIGHTS / _WEIGHTS.sum()
+_POINTS: NDArray[np.float64] = np.arange(-12, 13) * 0.4
+_WEIGHTS: NDArray[np.float64] = np.exp(-_POINTS * _POINTS / 2) / np.exp(-_POINTS * _POINTS / 2).sum()
 
 
 @njit
@@ -131,14 +130,14 @@ def chain(key: Any, fact: Any) -> Any:
 def score_value(mean: float, stdev: float, center: float, scale: float) -> float:
     """E[2/π · atan((x − center) / scale)] of a normal x: points squashed into (−1, 1).
 
-    KataGo `cpp/neuralnet/nninputs.cpp`, `ScoreValue::expectedWhiteScoreValue`; there a table, here 12-point quadrature.
+    KataGo `cpp/neuralnet/nninputs.cpp`, `ScoreValue::expectedWhiteScoreValue`; there a table, here a sum over 25 points.
     """
     if stdev < 1e-3:
         return _TWO_OVER_PI * math.atan((mean - center) / scale)
     total = 0.0
-    for i in range(len(HERMITE_POINTS)):
-        x = mean + stdev * HERMITE_POINTS[i]
-        total += HERMITE_WEIGHTS[i] * math.atan((x - center) / scale)
+    for i in range(len(_POINTS)):
+        x = mean + stdev * _POINTS[i]
+        total += _WEIGHTS[i] * math.atan((x - center) / scale)
     return _TWO_OVER_PI * total
 
 

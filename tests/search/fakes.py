@@ -1,0 +1,153 @@
+"""Evaluators without a network: answers worked out from the position alone, in Python.
+
+A `Fake` takes a function from a position (its records, as encoders see them) to an `Answer`. It answers at once, or
+after a delay in a thread of its own as an asynchronous backend would.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from keima.encodings.encoding import Batch
+from keima.networks.network import Heads
+
+
+@dataclass
+class Answer:
+    """Logits over the whole policy, and numbers for the side to move."""
+
+    logits: np.ndarray
+    value: float = 0.0
+    draw: float = 0.0
+    score: float | None = None
+    stdev: float = 10.0
+    moves_left: float | None = None
+    ownership: np.ndarray | None = None
+
+
+class PlainEncoding:
+    """Passes the positions on, in the only orientation it knows."""
+
+    globals = 0
+    symmetries = 1
+
+    def __init__(self, game: str) -> None:
+        self.game = game
+
+    def check(self, position: Any) -> None:
+        """Take any position."""
+
+    def encode(self, positions: Any, symmetries: Any = 0, options: Any = None) -> Batch:
+        copies = [_copy(position) for position in positions]
+        return Batch({"planes": np.zeros((len(copies), 1, 1, 1), np.float32)}, {"positions": copies})
+
+
+def _copy(view: Any) -> Any:
+    if hasattr(view, "state"):
+        return SimpleNamespace(state=view.state.copy())
+    return SimpleNamespace(board=view.board.copy(), history=view.history.copy())
+
+
+class Fake:
+    """What a search needs of an evaluator: `network`, `batch_size`, `submit`."""
+
+    def __init__(
+        self, game: str, answer: Callable[[Any], Answer], system: str = "", batch_size: int = 8, delay: float = 0.0
+    ) -> None:
+        self.batch_size = batch_size
+        self.network = SimpleNamespace(
+            system=system or ("katago" if game == "go" else "lc0"), encoding=PlainEncoding(game)
+        )
+        self.answer = answer
+        self.asked = 0
+        self.batches: list[int] = []
+        self.under_way = 0
+        self.most_under_way = 0
+        self._delay = delay
+        self._lock = threading.Lock()
+
+    def submit(self, batch: Batch) -> Any:
+        positions = batch.context["positions"]
+        self.asked += len(positions)
+        self.batches.append(len(positions))
+        with self._lock:
+            self.under_way += 1
+            self.most_under_way = max(self.most_under_way, self.under_way)
+        answers = [self.answer(position) for position in positions]
+        ready = time.perf_counter() + self._delay
+
+        def result() -> Heads:
+            time.sleep(max(0.0, ready - time.perf_counter()))
+            with self._lock:
+                self.under_way -= 1
+            return heads_of(answers)
+
+        return SimpleNamespace(result=result)
+
+
+def heads_of(answers: list[Answer]) -> Heads:
+    value = np.array([one.value for one in answers], np.float32)
+    draw = np.array([one.draw for one in answers], np.float32)
+    lead, extra, left, ownership = None, {}, None, None
+    if answers[0].score is not None:
+        lead = np.array([one.score for one in answers], np.float32)
+        extra = {"score_mean": lead, "score_stdev": np.array([one.stdev for one in answers], np.float32)}
+    if answers[0].moves_left is not None:
+        left = np.array([one.moves_left for one in answers], np.float32)
+    if answers[0].ownership is not None:
+        ownership = np.stack([one.ownership for one in answers]).astype(np.float32)
+    return Heads(
+        policy=np.stack([one.logits for one in answers]).astype(np.float32),
+        wdl=np.stack([(1 - draw + value) / 2, draw, (1 - draw - value) / 2], axis=1),
+        value=value,
+        lead=lead,
+        ownership=ownership,
+        moves_left=left,
+        extra=extra,
+    )
+
+
+def seed_of(position: Any) -> int:
+    """A number that two positions share only if stones (pieces), side to move and repetitions are the same."""
+    if hasattr(position, "state"):
+        state = position.state[0]
+        facts = (state["pieces"].tobytes(), int(state["ours"]), int(state["side"]), int(state["castling"]))
+    else:
+        facts = (position.board[0]["stones"].tobytes(), int(position.history[0]["to_play"]))
+    return zlib.crc32(repr(facts).encode())
+
+
+def random_answer(moves: int, spread: float = 1.0, score: bool = False, left: bool = False, bias: float = 0.0) -> Any:
+    """Answers that look random and depend on the position alone; `bias` makes the side to move's values better."""
+
+    def answer(position: Any) -> Answer:
+        rng = np.random.default_rng(seed_of(position))
+        logits = rng.normal(0, spread, moves).astype(np.float32)
+        value = float(np.tanh(rng.normal(bias, 0.5)))
+        return Answer(
+            logits,
+            value=value * 0.9,
+            draw=0.1 * float(rng.random()),
+            score=float(rng.normal(0, 6)) if score else None,
+            stdev=float(rng.uniform(2, 9)),
+            moves_left=float(rng.uniform(10, 90)) if left else None,
+        )
+
+    return answer
+
+
+def uniform_answer(moves: int) -> Any:
+    """Every move alike, every position even."""
+
+    def answer(position: Any) -> Answer:
+        return Answer(np.zeros(moves, np.float32))
+
+    return answer
