@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -62,7 +62,8 @@ def gtp(
     evaluator = open_evaluator(open_network(net), backend, precision, batch, threads)
 
     def make_search(overrides: Mapping[str, float]) -> Search:
-        return Search(evaluator, preset, seed=seed, memory=memory << 20, **overrides)
+        numbers: dict[str, Any] = dict(overrides)
+        return Search(evaluator, preset, seed=seed, memory=memory << 20, **numbers)
 
     options = Options(
         name=name,

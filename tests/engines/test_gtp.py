@@ -611,12 +611,17 @@ def test_a_real_search_thinks_analyses_and_is_interrupted():
         line = controller.line()
         assert line.count("info move ") >= 30
         assert len(line.rsplit(" ownership ", 1)[1].split()) == 49
+        assert " pvVisits " not in line
         shares = [float(share) for share in re.findall(r" prior (\S+)", line)]
         assert sum(shares) <= 1.001
         controller.send("undo")
         controller.answer()
         assert controller.answer() == ["="]
         avoiding = controller.ask("kata-search_analyze b 100 avoid b D4,C3,E5 1 maxmoves 4")
+        line = controller.ask("kata-search_analyze b 100 pvVisits true pvEdgeVisits true maxmoves 1").split("\n")[1]
+        visits, pv, along, edges = re.search(r" visits (\d+).* pv (.*) pvVisits (.*) pvEdgeVisits (.*)", line).groups()
+        assert (along, along.split()[0], len(along.split())) == (edges, visits, len(pv.split()))
+        assert sorted(map(int, along.split()), reverse=True) == list(map(int, along.split()))
         assert not {"D4", "C3", "E5"} & set(re.findall(r"info move (\S+)", avoiding))
         assert re.fullmatch(r"= (0|[BW]\+\d+\.5)", controller.ask("final_score"))
         assert controller.ask("final_status_list dead").startswith("=")
