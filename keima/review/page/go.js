@@ -175,7 +175,7 @@ class GoBoard {
       if (candidate.move === "pass") return;
       const [x, y] = this.point(candidate.move), share = Math.sqrt(candidate.visits / most), best = place === position.candidates.length - 1;
       const colour = best ? "#1f6feb" : "#2f7fd6";
-      layer.append(svg("circle", { cx: x, cy: y, r: best ? 0.48 : 0.3 + 0.17 * share, fill: colour, opacity: best ? 0.96 : 0.35 + 0.5 * share },
+      layer.append(svg("circle", { cx: x, cy: y, r: best ? 0.48 : 0.3 + 0.17 * share, fill: colour, opacity: best ? 0.96 : 0.55 + 0.35 * share },
         svg("title", { text: `${candidate.move}: ${percent(candidate.win + candidate.draw / 2)}, ${candidate.visits} visits` })));
       const words = { x, "text-anchor": "middle", fill: "#fff", "pointer-events": "none" };
       layer.append(svg("text", { ...words, y: y + 0.03, "font-size": 0.34, "font-weight": 650, text: Math.round(100 * (candidate.win + candidate.draw / 2)) }));
