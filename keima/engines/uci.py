@@ -212,8 +212,9 @@ class UciEngine:
         try:
             if not self._thread.running:
                 self._open()
-        finally:
-            self.write("readyok")
+        except KeimaError as error:
+            self.write(f"info string {_plain(str(error))}")
+        self.write("readyok")
 
     def _setoption(self, words: list[str]) -> None:
         if words[:1] != ["name"] or len(words) < 2:
