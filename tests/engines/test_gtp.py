@@ -16,9 +16,13 @@ from typing import Any
 import pytest
 
 from keima.engines.gtp import LONGEST_LINE, Engine, Options
+from keima.engines.gtp_clock import TimeControl
 from keima.engines.gtp_commands import COMMANDS
 from keima.engines.gtp_words import answer, clean_line
+from keima.engines.session import SearchThread
 from keima.errors import BadRequest
+from keima.games import go
+from keima.search.limits import Limits
 from tests.engines.gtp_fakes import Controller, FakeEvaluator, FakeSearch
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
@@ -687,3 +691,100 @@ def test_the_program_ends_with_its_input_and_names_what_is_wrong(tiny_network):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(b"= KataGo\n\n= 6.5\n\n=\n")
     assert done.stdout.endswith(b"\n\n")
+
+
+def test_the_manual_tells_every_command_and_no_other():
+    text = (Path(__file__).parents[2] / "docs" / "gtp.md").read_text(encoding="utf-8")
+    tables = text[text.index("## Commands") : text.index("## Analyses")]
+    cells = [line.split("|")[1] for line in tables.replace("\\|", "/").splitlines() if line.startswith("| `")]
+    told = {name.split()[0] for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
+    assert told == set(COMMANDS)
+
+
+# Clocks
+
+
+def left(control: TimeControl) -> tuple[float, float, int, int]:
+    clock = control.clock()
+    return clock.main, clock.period, clock.periods, clock.period_moves
+
+
+def test_fischer_time_grows_up_to_its_limit():
+    control = TimeControl(60, 5, main_limit=62)
+    control.spend(10)
+    assert left(control) == (55, 0, 0, 1)
+    control.spend(1)
+    control.spend(1)
+    assert control.clock().main == 62
+    control.reset()
+    assert control.clock().main == 60
+
+
+def test_japanese_periods_are_used_up_one_by_one():
+    control = TimeControl(10, 0, 30, 3)
+    assert left(control) == (10, 30, 3, 1)
+    control.spend(15)
+    assert left(control) == (0, 30, 3, 1), "a period that is not used up begins anew"
+    control.spend(70)
+    assert left(control) == (0, 30, 1, 1)
+    control.spend(100)
+    assert left(control)[2] == 1, "the flag is the controller's business"
+    control.set_left(12, 2)
+    assert left(control) == (0, 12, 2, 1)
+
+
+def test_canadian_stones_are_counted_down_and_begin_anew():
+    control = TimeControl(0, 0, 60, 1, 3)
+    control.spend(10)
+    assert left(control) == (0, 50, 1, 2)
+    control.set_left(25, 1)
+    assert left(control) == (0, 25, 1, 1)
+    control.spend(5)
+    assert left(control) == (0, 60, 1, 3)
+    control.set_left(100, 0)
+    assert left(control) == (100, 60, 1, 3)
+
+
+def test_a_clock_without_time_left_is_still_a_clock():
+    control = TimeControl(1)
+    control.spend(5)
+    assert left(control) == (0, 0, 0, 1)
+    control.set_left(-3, 0)
+    assert control.clock().main == 0
+
+
+# The thread of a search
+
+
+def test_a_stop_that_comes_before_the_search_listens_is_not_lost():
+    class Deaf(FakeSearch):
+        def run(self, limits: Any, **options: Any) -> Any:
+            heard_too_early.wait(10)
+            self._stop.clear()  # what a search may do when it begins
+            return super().run(limits, **options)
+
+    heard_too_early = threading.Event()
+    search = Deaf(FakeEvaluator())
+    search.set_position(go.Position.start(5))
+    worker = SearchThread()
+    worker.start(search, Limits())
+    worker.stop()
+    heard_too_early.set()
+    assert worker.wait().best == "C3"
+    assert worker.asked_to_stop
+    assert worker.cancel() is not None
+    assert not worker.running
+
+
+def test_a_failed_search_hands_its_error_on():
+    class Broken(FakeSearch):
+        def run(self, limits: Any, **options: Any) -> Any:
+            raise BadRequest("no")
+
+    seen: list[BaseException | None] = []
+    worker = SearchThread()
+    worker.start(Broken(FakeEvaluator()), Limits(), on_end=lambda result, error: seen.append(error))
+    with pytest.raises(BadRequest, match="no"):
+        worker.wait()
+    assert isinstance(seen[0], BadRequest)
+    assert worker.cancel() is None
