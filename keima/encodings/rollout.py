@@ -158,8 +158,8 @@ def _is_empty_of_moves(code: int) -> bool:
 
 
 @njit
-def find(keys: NDArray[np.uint64], values: NDArray[np.float32], key: Any) -> float:
-    """A pattern's value in a hash table, 1 (that is e^0) when it is not there.
+def find(keys: NDArray[np.uint64], values: NDArray[np.float32], key: Any, missing: float) -> float:
+    """A pattern's value in a hash table, `missing` when it is not there.
 
     Args:
         keys: uint64 [2^k], open addressing, key + 1 stored, 0 for a free place.
@@ -173,7 +173,7 @@ def find(keys: NDArray[np.uint64], values: NDArray[np.float32], key: Any) -> flo
         if keys[place] == wanted:
             return float(values[place])
         place = (place + np.uint64(1)) & mask
-    return 1.0
+    return missing
 
 
 @njit
@@ -234,7 +234,7 @@ def _pattern_weight(r: Any, tables: Any, colour: int, loc: int) -> float:
     code = r.code[colour, loc]
     if r.state[loc] != 0 or _is_empty_of_moves(int(code)):
         return 0.0
-    return find(tables.pattern_keys, tables.pattern_values, np.uint64(code))
+    return find(tables.pattern_keys, tables.pattern_values, np.uint64(code), 1.0)
 
 
 @njit
@@ -465,8 +465,8 @@ def apply_local_features(b: Any, r: Any, tables: Any, colour: int) -> None:
                 continue
             if k < 8:
                 _multiply(r, loc, float(tables.neighbour[k]))
-            response = find(tables.response_keys, tables.response_values, response_key(code, k))
-            if response != 1.0:
+            response = find(tables.response_keys, tables.response_values, response_key(code, k), 0.0)
+            if response > 0.0:
                 _multiply(r, loc, response * float(tables.response))
         if 2 <= r.captured_count <= NAKADE_STONES:
             for i in range(int(r.captured_count)):

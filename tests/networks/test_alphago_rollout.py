@@ -11,6 +11,8 @@ from keima.encodings.rollout import (
     ROLLOUT,
     apply_local_features,
     choose_move,
+    response_code,
+    response_key,
     rollout_play,
     start_rollout,
     undo_local_features,
@@ -85,6 +87,15 @@ def test_a_neighbour_weight_multiplies_the_odds() -> None:
     probabilities = RolloutPolicy(neighbour=weights).probabilities(Position.start(9).play("E5"))
     assert probabilities["F5"] == pytest.approx(10 / 89, rel=1e-6)
     assert probabilities["D5"] == pytest.approx(1 / 89, rel=1e-6)
+
+
+def test_a_known_response_counts_even_with_no_weight_of_its_own() -> None:
+    position = Position.start(9).play("E5")
+    state = np.zeros(1, ROLLOUT)
+    start_rollout(position.board[0], position.history[0], state[0], RolloutPolicy().weights[0])
+    key = response_key(response_code(state[0], WHITE, 10), 4)  # the point to the right, in just this diamond
+    policy = RolloutPolicy(responses={int(key): 0.0}, response=float(np.log(10)))
+    assert policy.probabilities(position)["F5"] == pytest.approx(10 / 89, rel=1e-6)
 
 
 def test_save_atari_runs_out_or_captures() -> None:
