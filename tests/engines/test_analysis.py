@@ -120,7 +120,7 @@ def fits(expected: Any, found: Any) -> bool:
 
 @pytest.mark.parametrize("name", ["go", "errors", "actions", "chess"])
 def test_transcript(name: str, talk: Any) -> None:
-    lines = (TRANSCRIPTS / f"analysis_{name}.jsonl").read_text("utf-8").splitlines()
+    lines = (TRANSCRIPTS / f"analysis_{name}.txt").read_text("utf-8").splitlines()
     asked = [line[2:] for line in lines if line.startswith("> ")]
     expected = [json.loads(line[2:]) for line in lines if line.startswith("< ")]
     conversation = talk("lc0" if name == "chess" else "katago", models=[{"name": "scripted"}])
@@ -498,3 +498,26 @@ def test_consecutive_turns_share_evaluations(tiny: Any) -> None:
     fresh = cost({"id": "c", "action": "clear_cache"})
     assert repeated == 0 < shared < fresh
     conversation.end()
+
+
+def test_katagos_command_line(tmp_path: Path) -> None:
+    """The command KaTrain starts, with keima in katago's place."""
+    import subprocess
+    import sys
+
+    import keima
+
+    net, config = tmp_path / "tiny.bin.gz", tmp_path / "analysis.cfg"
+    keima.save(keima.create("katago-b6c96", blocks=1).eval(), net)
+    config.write_text("maxVisits = 3\nnumAnalysisThreads = 1\nlogDir = logs\n")
+    arguments = ["analysis", "-model", str(net), "-config", str(config), "-override-config", "homeDataDir=/nowhere"]
+    command = [sys.executable, "-m", "keima", *arguments, "--backend", "torch", "--threads", "1"]
+    queries = [{"id": "m", "action": "query_models"}, {**EMPTY, "id": "q"}]
+    done = subprocess.run(
+        command, input="\n".join(map(json.dumps, queries)), capture_output=True, timeout=300, check=True, text=True
+    )
+    models, answer = map(json.loads, done.stdout.splitlines())
+    assert [model["name"] for model in models["models"]] == ["tiny.bin.gz"]
+    assert answer["rootInfo"]["visits"] == 3
+    assert "ready to begin" in done.stderr
+    assert "homeDataDir" in done.stderr

@@ -18,7 +18,7 @@ import pytest
 
 from keima.engines.uci import Go, UciEngine, centipawns, permille, score_of
 from keima.engines.uci_options import OPTIONS, Values
-from keima.errors import BadRequest
+from keima.errors import BadRequest, UnsupportedNetwork
 from keima.search.limits import Clock, Limits
 from keima.search.result import MoveInfo
 from tests.engines.scripted import ScriptedEvaluator, ScriptedSearch
@@ -351,15 +351,13 @@ def test_the_command_line_ends_with_its_input(network: Path) -> None:
     )
 
 
-def test_a_go_network_is_refused_politely(tmp_path: Path) -> None:
-    import subprocess
-
+def test_the_command_line_opens_chess_networks_only(tmp_path: Path) -> None:
     import keima
+    from keima.cli.uci import _Opener
 
     path = tmp_path / "go.bin.gz"
     keima.save(keima.create("katago-b6c96", blocks=1).eval(), path)
-    command = [sys.executable, "-m", "keima", "uci", "--net", str(path)]
-    done = subprocess.run(command, input=b"isready\nquit\n", capture_output=True, timeout=240, check=True)
-    complaint, ready = done.stdout.decode("ascii").splitlines()
-    assert "plays go, not chess" in complaint
-    assert ready == "readyok"
+    with pytest.raises(UnsupportedNetwork, match="plays go, not chess"):
+        _Opener()(Values({"WeightsFile": str(path), "Backend": "torch"}))
+    with pytest.raises(BadRequest, match="WeightsFile"):
+        _Opener()(Values())
