@@ -97,7 +97,6 @@ def analyze(engine: Engine, command: Command) -> None:
     asked = _asked(engine, command)
     position = _searchable(engine, asked.colour)
     _, options = _reporting(engine, asked, position)
-    engine.wants_to_ponder = False
     engine.write(_head(command))
 
     def complain(result: SearchResult | None, error: BaseException | None) -> None:
@@ -166,7 +165,8 @@ def _ownership_after(engine: Engine, position: Position) -> Callable[[str], NDAr
 
 
 def _searchable(engine: Engine, colour: str) -> Position:
-    """The game with that side to move; a finished one goes on."""
+    """The game with that side to move; a finished one goes on. Pondering is over until a move is made."""
+    engine.wants_to_ponder = False
     position = engine.game.position
     return (resumed(position) if position.is_over else position).with_to_play(colour)
 

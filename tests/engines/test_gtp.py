@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from keima.encodings.alphago_zero import AlphaGoZeroEncoding
 from keima.engines.gtp import LONGEST_LINE, Engine, Options
 from keima.engines.gtp_clock import TimeControl
 from keima.engines.gtp_commands import COMMANDS
@@ -315,6 +316,13 @@ def test_pondering_goes_on_between_commands_and_only_then():
         assert (position.to_play, limits.seconds, limits.visits) == ("W", 60.0, None)
         assert controller.ask("stop") == "="
         assert not controller.engine.worker.running
+        controller.ask("play w a1")
+        controller.search.slow = True
+        controller.send("kata-search_cancellable b", "")  # KataGo ponders neither during nor after it
+        assert controller.answer() == ["= cancelled"]
+        assert controller.ask("name") == "= keima"
+        assert not controller.engine.worker.running
+        assert controller.search.runs[-1][1].visits == 800
 
 
 # Judgement
@@ -540,6 +548,15 @@ def test_an_error_of_ours_is_an_answer_too(capfd):
         assert controller.answer() == ["="]
         assert controller.answer() == ["= keima"]
     assert "device is gone" in capfd.readouterr().err
+
+
+def test_a_network_for_one_size_begins_with_that_size():
+    evaluator = FakeEvaluator()
+    evaluator.network.encoding = AlphaGoZeroEncoding(9)
+    with Controller(evaluator) as controller:
+        assert controller.ask("genmove b") == "= E5"
+        assert controller.ask("boardsize 19") == "? unacceptable size: this network is for 9×9 boards, not 19×19"
+        assert controller.ask("boardsize 9") == "="
 
 
 def test_chess_networks_are_refused():
