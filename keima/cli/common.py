@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from keima.atomic import replacing
 from keima.errors import BadRequest, KeimaError
 
 if TYPE_CHECKING:
@@ -78,20 +77,11 @@ def open_output(path: str) -> Iterator[IO[str]]:
         yield sys.stdout
         sys.stdout.flush()
         return
-    target = Path(path)
-    temporary: str | None = None
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        with replacing(path, "w") as stream:
             yield stream
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, target)
-        temporary = None
     except OSError as error:
         raise BadRequest(f"cannot be written: {error.strerror or error}", source=path) from error
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
 
 
 def write_line(stream: IO[str], line: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 
+from keima.atomic import replacing
 from keima.encodings.encoding import Array
 from keima.errors import BadRequest
 from keima.games.go.board import BLACK, EMPTY
@@ -59,7 +60,7 @@ def picture(position: Any, evaluation: Evaluation) -> Figure:
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write the picture as PNG or SVG, as the file's name ends.
+    """Write the picture as PNG or SVG, as the file's name ends, whole or not at all.
 
     Raises:
         BadRequest: another ending, or a place that cannot be written.
@@ -72,8 +73,8 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     settings: Any = {"svg.hashsalt": "keima", "svg.fonttype": "path"}
     metadata = {"Date": None} if suffix == ".svg" else {"Software": None}
     try:
-        with matplotlib.rc_context(settings):
-            figure.savefig(path, format=suffix[1:], dpi=130, metadata=metadata)
+        with matplotlib.rc_context(settings), replacing(path) as file:
+            figure.savefig(file, format=suffix[1:], dpi=130, metadata=metadata)
     except OSError as error:
         raise BadRequest(f"cannot write the picture: {error.strerror or error}", source=os.fspath(path)) from error
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import base64
 import html
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from keima.atomic import replacing
 from keima.errors import BadRecord, BadRequest
 from keima.review.analysis import FORMAT, FORMAT_VERSION
 from keima.review.games import game_title
@@ -135,20 +134,12 @@ def write_text(path: Path | str, text: str) -> None:
         BadRequest: it cannot be written there.
     """
     target = Path(path)
-    temporary: str | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with replacing(target, "w") as file:
             file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, target)
-        temporary = None
     except OSError as error:
         raise BadRequest(f"cannot be written: {error.strerror or error}", source=str(target)) from error
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
 
 
 def write_json(path: Path | str, review: Json) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import tempfile
 import zlib
 from pathlib import Path
 
+from keima.atomic import replacing
 from keima.errors import BadWeights
 
 MAX_BYTES = 4 << 30
@@ -86,21 +86,11 @@ def atomic_write(path: str | os.PathLike[str], data: bytes) -> None:
     target = Path(path)
     if target.suffix == ".gz":
         data = gzip.compress(data, compresslevel=6, mtime=0)
-    temporary: str | None = None
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(descriptor, "wb") as file:
+        with replacing(target) as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, target)
-        temporary = None
     except OSError as error:
         raise BadWeights(f"cannot write the file: {error.strerror or error}", source=str(target)) from error
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str:

@@ -7,8 +7,6 @@ rules is not half-read: its place in the stream is taken by a `BadRecord` that s
 from __future__ import annotations
 
 import gzip
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ from typing import IO, Any, ClassVar, cast
 import chess
 import chess.pgn
 
+from keima.atomic import replacing
 from keima.errors import BadPosition, BadRecord, IllegalMove, KeimaError
 from keima.games.chess.position import Position
 from keima.games.files import READ_ERRORS, GameFile, find_game_files
@@ -194,14 +193,8 @@ def write_pgn(path: Path | str, records: Iterable[GameRecord]) -> None:
     data = "".join(format_pgn(record) for record in records).encode()
     if target.suffix == ".gz":
         data = gzip.compress(data, mtime=0)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replacing(target) as file:
+        file.write(data)
 
 
 class _Lines:
