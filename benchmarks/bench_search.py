@@ -1,12 +1,12 @@
 """What the search costs: visits/s beside the evaluator's own speed, its own time a visit, the memory of a big tree.
 
-    python benchmarks/bench_search.py [--go NETWORK] [--chess NETWORK] [--batch 16] [--precision bf16] [--million]
+python benchmarks/bench_search.py [--go NETWORK] [--chess NETWORK] [--batch 16] [--precision bf16] [--million]
 
-    ratio    visits/s of a search against `Evaluator.submit` on encoded batches of the same size, two under way; rounds
-             interleaved, the best of each counts. Evaluations taken from equal positions are left out of the visits.
-    own cost CPU time a visit with a network that costs nothing: its answers lie ready, only the tree works; then with
-             the encoding of every leaf as well. Aimed at: 40 µs Go, 15 µs chess, without encoding.
-    memory   bytes and seconds of a tree of a million visits (`--million`). Aimed at: 1 GiB.
+ratio    visits/s of a search against `Evaluator.submit` on encoded batches of the same size, two under way; rounds
+         interleaved, the best of each counts. Evaluations taken from equal positions are left out of the visits.
+own cost CPU time a visit with a network that costs nothing: its answers lie ready, only the tree works; then with
+         the encoding of every leaf as well. Aimed at: 40 µs Go, 15 µs chess, without encoding.
+memory   bytes and seconds of a tree of a million visits (`--million`). Aimed at: 1 GiB.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keima.encodings.encoding import Array, Batch
-from keima.encodings.lc0 import HISTORY_FILLS as _FILLS
-from keima.encodings.lc0 import INPUT_FORMATS, PLANES, Lc0Encoding, encode_lc0
+from keima.encodings.lc0 import HISTORY_FILLS, INPUT_FORMATS, PLANES, Lc0Encoding, encode_lc0
 from keima.encodings.lc0_moves import policy_indices
 from keima.games.chess.board import (
+    BOARD,
     CHECKMATE,
     KEYS,
     MAX_MOVES,
@@ -19,8 +19,10 @@ from keima.games.chess.board import (
     STATE,
     ending,
     find_move,
+    in_check,
     legal_moves,
     make,
+    make_board,
 )
 from keima.games.chess.position import _uci_code, move_name
 from keima.jit import njit
@@ -31,6 +33,7 @@ from keima.search.tree import (
     PENDING,
     TWOFOLD,
     UNSOLVED,
+    add_node,
     back_up,
     chain,
     follow,
@@ -42,6 +45,11 @@ from keima.search.tree import (
     set_result,
     share,
 )
+
+MATE_MOVES = 3
+"""Mates by checks alone in so many moves are looked for at the root, before the search."""
+MATE_BUDGET = 30_000
+"""Moves tried for that, some ten milliseconds at most."""
 
 _CANONICAL = 3
 
@@ -70,6 +78,67 @@ def plies_since_last(s: Any) -> int:
 
 
 @njit
+def forced_mate(boards: Any, moves: Any, level: int, n: int, budget: Any) -> int:
+    """The index of a move of `boards[level]` that mates in at most n moves by checks alone, or −1.
+
+    Args:
+        boards: BOARD [≥ level + 2 n + 1]; those after `level` are working space.
+        moves: uint16 [as many, MAX_MOVES]; `moves[level]` holds the legal moves afterwards.
+        level: where the position stands.
+        n: own moves, the mating one included.
+        budget: int64 [1], moves that may yet be tried; counted down.
+    """
+    for k in range(legal_moves(boards[level], moves[level])):
+        budget[0] -= 1
+        if budget[0] < 0:
+            return -1
+        boards[level + 1] = boards[level]
+        make_board(boards[level + 1], moves[level, k])
+        if not in_check(boards[level + 1]):
+            continue
+        replies = legal_moves(boards[level + 1], moves[level + 1])
+        mated = replies == 0 or n > 1
+        for reply in range(replies):
+            if not mated:
+                break
+            boards[level + 2] = boards[level + 1]
+            make_board(boards[level + 2], moves[level + 1, reply])
+            mated = forced_mate(boards, moves, level + 2, n - 1, budget) >= 0
+        if mated:
+            return k
+    return -1
+
+
+@njit
+def copy_board(b: Any, s: Any) -> None:
+    """Copy the board part of a STATE into a BOARD."""
+    for piece in range(6):
+        b.pieces[piece] = s.pieces[piece]
+    b.ours = s.ours
+    b.theirs = s.theirs
+    b.castling = s.castling
+    b.ep = s.ep
+    b.hash = s.hash
+    b.side = s.side
+    b.ep_legal = s.ep_legal
+    b.rule50 = s.rule50
+    b.ply = s.ply
+
+
+@njit
+def open_mate(nodes: Any, head: Any, root: Any, p: Any, move: int, side: int, plies: int) -> None:
+    """Visit the root's move that mates by force, so that the root is proven; `side` is mated `plies` plies later."""
+    for e in range(root.count):
+        if root.move[e] == move and root.allowed[e] == 1 and root.child[e] < 0:
+            c = add_node(nodes, head, 0, move, root.prior[e], side)
+            root.child[e] = c
+            nodes[0].opened += 1
+            set_result(nodes, head, p, c, -1, plies, 0.0, False)
+            back_up(nodes, c, 0)
+            prove(nodes, c, p)
+
+
+@njit
 def gather_chess(
     nodes: Any,
     edge_moves: Any,
@@ -80,7 +149,9 @@ def gather_chess(
     p: Any,
     root_state: Any,
     states: Any,
-    scratch: Any,
+    boards: Any,
+    lists: Any,
+    budget: Any,
     leaves: Any,
     moves: Any,
     counts: Any,
@@ -94,7 +165,9 @@ def gather_chess(
         nodes: of the tree, with `edge_moves`, `edge_priors`, `table`, `head`, `root` and `p`.
         root_state: STATE of the root.
         states: STATE [capacity], written from `start` on.
-        scratch: uint16 [MAX_MOVES], working space.
+        boards: BOARD [≥ 3], working space.
+        lists: uint16 [≥ 3, MAX_MOVES], likewise.
+        budget: int64 [1], likewise.
         leaves: int32 [capacity], written from `start` on: the pending nodes.
         moves: int16 [capacity, M], likewise: their legal moves.
         counts: int32 [capacity], likewise: how many.
@@ -107,6 +180,7 @@ def gather_chess(
     """
     found, done, met = 0, 0, 0
     history = int(p.cache_history)
+    scratch = lists[0]
     bumped = np.empty(wanted + 1, np.int64)
     attempts = 2 * wanted + 16
     while found < wanted and found + done < quota and attempts > 0:
@@ -137,6 +211,9 @@ def gather_chess(
         if nodes[i].state == FRESH:
             count = legal_moves(s, scratch)
             proven = _finish(nodes, head, p, i, s, count, depth)
+            if nodes[i].state == FRESH and p.solve == 1.0 and _mates_at_once(s, boards, lists, budget):
+                set_result(nodes, head, p, i, 1, 1, 0.0, False)
+                proven = True
             if nodes[i].state == FRESH:
                 key = evaluation_key(s, history)
                 nodes[i].key = key
@@ -177,6 +254,14 @@ def _finish(nodes: Any, head: Any, p: Any, i: int, s: Any, count: int, depth: in
             set_result(nodes, head, p, i, 0, cycle, 0.0, False)
             nodes[i].kind = TWOFOLD
     return False
+
+
+@njit
+def _mates_at_once(s: Any, boards: Any, lists: Any, budget: Any) -> bool:
+    """Has the side to move a mate in one?"""
+    copy_board(boards[0], s)
+    budget[0] = MAX_MOVES
+    return forced_mate(boards, lists, 0, 1, budget) >= 0
 
 
 @njit
@@ -224,6 +309,9 @@ class ChessLeaves:
         self.capacity = capacity
         self.states = np.zeros(capacity, STATE)
         self.scratch = np.zeros(MAX_MOVES, np.uint16)
+        self.boards = np.zeros(2 * MATE_MOVES + 1, BOARD)
+        self.lists = np.zeros((2 * MATE_MOVES + 1, MAX_MOVES), np.uint16)
+        self.budget = np.zeros(1, np.int64)
         self.chess960 = bool(position.chess960)
 
     def root_of(self, position: Any) -> tuple[Array, ...]:
@@ -238,7 +326,9 @@ class ChessLeaves:
             *tree.arrays,
             root[0][0],
             self.states,
-            self.scratch,
+            self.boards,
+            self.lists,
+            self.budget,
             slots.nodes,
             slots.moves,
             slots.counts,
@@ -262,11 +352,25 @@ class ChessLeaves:
             return encoding.encode([_View(self.states[k : k + 1]) for k in range(n)])
         planes = np.empty((n, PLANES, 8, 8), np.float32)
         number = INPUT_FORMATS[encoding.input_format]
-        encode_lc0(self.states[:n], number, _FILLS[encoding.history_fill], planes, transforms)
+        encode_lc0(self.states[:n], number, HISTORY_FILLS[encoding.history_fill], planes, transforms)
         if number < _CANONICAL:
             transforms[:] = 0
         write_indices(slots.moves, slots.counts, transforms, n, slots.indices)
         return Batch({"planes": planes}, {"transform": transforms})
+
+    def open_proven(self, tree: Any, root: tuple[Array, ...]) -> None:
+        """Visit a root move that mates by checks in a few moves, if there is one and no draw can come before."""
+        state = root[0][0]
+        if state["rule50"] > 99 - 2 * MATE_MOVES:
+            return
+        copy_board(self.boards[0], state)
+        self.budget[0] = MATE_BUDGET
+        for n in range(1, MATE_MOVES + 1):
+            k = forced_mate(self.boards, self.lists, 0, n, self.budget)
+            if k >= 0:
+                nodes, _, _, _, head, record, p = tree.arrays
+                open_mate(nodes, head, record, p, int(self.lists[0, k]), 1 - int(state["side"]), 2 * n - 2)
+                return
 
     def name(self, move: int, side: int) -> str:
         """The UCI name of a move made by `side`."""

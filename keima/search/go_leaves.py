@@ -320,6 +320,9 @@ class GoLeaves:
         }
         return Batch(inputs, context)
 
+    def open_proven(self, tree: Any, root: tuple[Array, ...]) -> None:
+        """Nothing in Go is proven by one move."""
+
     def name(self, move: int, side: int) -> str:
         """The GTP vertex of a move."""
         return loc_to_vertex(move, self.xsize, self.ysize)

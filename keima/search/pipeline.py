@@ -146,7 +146,7 @@ class Pipeline:
 
     def _await(self, flight: _Flight, stopped: threading.Event | None) -> Heads | None:
         """The batch's heads; None if `stopped` is set first."""
-        if stopped is None or self.seconds_a_batch < _SLOW:
+        if stopped is None or 0 < self.seconds_a_batch < _SLOW:
             return flight.handle.result()
         if self._waiter is None:
             self._waiter = ThreadPoolExecutor(1, "keima-search")

@@ -129,6 +129,8 @@ def _plant(
     with lock:
         _write_root(planted, codes, _noisy(tempered, p, rng), allowed)
         _evaluate(planted, side, answer, leaves.side_length)
+        if planted.tree.parameters.solve:
+            leaves.open_proven(planted.tree, planted.root)
     return RootAnswer(
         policy=dict(zip(names, policy.tolist(), strict=True)),
         value=float(answer[VALUE]),

@@ -257,13 +257,15 @@ def make_result(
 ) -> SearchResult:
     """The tree as it stands."""
     if answer is None:
-        return SearchResult(position, "", (), 0, 0.0, 0.0, 0.0, 0.0, 0.0, stopped_by=stopped_by)
+        return SearchResult(position, "", (), tree.visits, 0.0, 0.0, 0.0, 0.0, 0.0, stopped_by=stopped_by)
     table = root_table(tree)
     moves = move_infos(tree, table, leaves, answer)
     row = np.zeros(COLUMNS)
     describe(tree.nodes, 0, row)
     head = tree.heads[0]
     value, draw = float(row[VALUE_MEAN]), float(row[DRAW_MEAN])
+    if tree.solved:
+        value, draw = float(row[LOWER]), float(row[LOWER] == 0)
     return SearchResult(
         position=position,
         best=moves[0].move if moves else best_by_policy(tree, leaves),

@@ -55,7 +55,8 @@ class SearchResult:
         best: the move to play by the preset's rule (visits, or KataGo's LCB).
         moves: every visited move, best first.
         visits: of the root.
-        value, win, draw, loss, utility, lead, score_stdev, moves_left: of the root, averaged over the tree.
+        value, win, draw, loss, utility, lead, score_stdev, moves_left: of the root, averaged over the tree; value, win,
+            draw and loss are the proven result where there is one.
         ownership: float32 [ysize, xsize] averaged over the tree, +1 = the root's side to move owns it; None unless
             asked for and the network has it.
         policy: the network's own probability of every legal move at the root, before noise and temperature.

@@ -18,7 +18,6 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from keima.jit import njit
 
@@ -108,8 +107,8 @@ _TWO_OVER_PI = 2.0 / math.pi
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
-_POINTS: NDArray[np.float64] = np.arange(-12, 13) * 0.4
-_WEIGHTS: NDArray[np.float64] = np.exp(-_POINTS * _POINTS / 2) / np.exp(-_POINTS * _POINTS / 2).sum()
+_POINTS = np.arange(-12, 13) * 0.4
+_WEIGHTS = np.exp(-_POINTS * _POINTS / 2) / np.exp(-_POINTS * _POINTS / 2).sum()
 
 
 @njit
@@ -130,7 +129,7 @@ def chain(key: Any, fact: Any) -> Any:
 def score_value(mean: float, stdev: float, center: float, scale: float) -> float:
     """E[2/π · atan((x − center) / scale)] of a normal x: points squashed into (−1, 1).
 
-    KataGo `cpp/neuralnet/nninputs.cpp`, `ScoreValue::expectedWhiteScoreValue`; there a table, here a sum over 25 points.
+    KataGo `cpp/neuralnet/nninputs.cpp`, `ScoreValue::expectedWhiteScoreValue`; a table there, a sum here.
     """
     if stdev < 1e-3:
         return _TWO_OVER_PI * math.atan((mean - center) / scale)
@@ -227,7 +226,7 @@ def child_score(nd: Any, ch: Any, scale: float, fpu: float, bonus: float, p: Any
 def pick(nodes: Any, edge_priors: Any, root: Any, i: int, p: Any) -> int:
     """The move to follow from an open node: a child's number, or −1 − e to open edge e.
 
-    A child proven lost for the side to move is left alone while there is another.
+    With `solve`, a child proven lost for the side to move is left alone while there is another.
     """
     if i == 0:
         return pick_at_root(nodes, root, p)
@@ -238,7 +237,7 @@ def pick(nodes: Any, edge_priors: Any, root: Any, i: int, p: Any) -> int:
     c = nd.child
     while c >= 0:
         ch = nodes[c]
-        if ch.lower < 1:
+        if ch.lower < 1 or p.solve == 0:
             score = child_score(nd, ch, scale, fpu, 0.0, p)
             if score >= best:
                 best, found = score, c
@@ -270,7 +269,7 @@ def pick_at_root(nodes: Any, root: Any, p: Any) -> int:
             choice = -1 - e
         else:
             spare = c
-            if nodes[c].lower == 1:
+            if nodes[c].lower == 1 and p.solve == 1:
                 continue
             score = child_score(nd, nodes[c], scale, fpu, root.bonus[e], p)
             choice = c

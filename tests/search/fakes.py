@@ -71,7 +71,7 @@ class Fake:
         self.batches: list[int] = []
         self.under_way = 0
         self.most_under_way = 0
-        self._delay = delay
+        self.delay = delay
         self._lock = threading.Lock()
 
     def submit(self, batch: Batch) -> Any:
@@ -82,7 +82,7 @@ class Fake:
             self.under_way += 1
             self.most_under_way = max(self.most_under_way, self.under_way)
         answers = [self.answer(position) for position in positions]
-        ready = time.perf_counter() + self._delay
+        ready = time.perf_counter() + self.delay
 
         def result() -> Heads:
             time.sleep(max(0.0, ready - time.perf_counter()))

@@ -21,7 +21,7 @@ from keima.search.tree import score_value
 @dataclass
 class Node:
     position: Any
-    prior: np.float32 = np.float32(1)
+    prior: Any = 1.0
     visits: int = 0
     utility: float = 0.0
     utility_sq: float = 0.0
@@ -106,7 +106,8 @@ class Twin:
         for o in odds:
             total += o
         return {
-            name: np.float32(float(np.float32(o)) / total) for (name, _), o in zip(self.moves(position), odds, strict=True)
+            name: np.float32(float(np.float32(o)) / total)
+            for (name, _), o in zip(self.moves(position), odds, strict=True)
         }
 
     def top(self, position: Any, logits: np.ndarray) -> float:

@@ -1,0 +1,58 @@
+"""Shares of the game clock."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keima.errors import BadRequest
+from keima.search import Clock
+from keima.search.clock import budget
+
+TIMES = st.floats(0, 10_000)
+
+
+@settings(max_examples=200, deadline=None)
+@given(TIMES, st.floats(0, 60), st.floats(0, 60), st.integers(0, 10), st.integers(1, 25), st.integers(0, 400))
+def test_time_is_never_overdrawn(
+    main: float, increment: float, period: float, periods: int, moves: int, ply: int
+) -> None:
+    clock = Clock(main, increment, period, periods, moves)
+    for game in ("go", "chess"):
+        found = budget(clock, game, ply)
+        assert 0 <= found.target <= found.maximum
+        byo_yomi = period / moves if periods else 0.0
+        assert found.maximum <= main + byo_yomi
+
+
+def test_a_whole_game_fits_into_its_main_time() -> None:
+    """Using each move's target, 150 moves of a 19×19 game leave time over."""
+    left = 600.0
+    for move in range(150):
+        left -= budget(Clock(left), "go", 2 * move).target
+    assert left > 0
+
+
+def test_byo_yomi_is_used_up_but_for_a_margin() -> None:
+    found = budget(Clock(0, period=10, periods=3), "go", 100)
+    assert 9 <= found.target < 10
+    canadian = budget(Clock(0, period=100, periods=1, period_moves=20), "go", 100)
+    assert 4.5 <= canadian.target < 5
+
+
+def test_moves_to_go_share_the_time() -> None:
+    assert budget(Clock(100, moves_to_go=10), "chess", 30).target == pytest.approx(10, rel=0.05)
+    assert budget(Clock(100, moves_to_go=1), "chess", 30).target == pytest.approx(100, rel=0.05)
+
+
+def test_an_increment_is_spent() -> None:
+    slow, fast = (budget(Clock(60, increment=seconds), "chess", 20).target for seconds in (0, 2))
+    assert fast - slow == pytest.approx(1.7, abs=0.1)
+
+
+def test_clocks_that_cannot_be() -> None:
+    with pytest.raises(BadRequest):
+        Clock(-1)
+    with pytest.raises(BadRequest):
+        Clock(1, periods=-1)
