@@ -24,8 +24,8 @@ from typing import IO, Any
 from keima.engines.analysis_answer import Findings, Json, Ownerships, make_answer, no_results, spread
 from keima.engines.analysis_query import QueryError, Task, read_query, read_turn_numbers
 from keima.engines.analysis_settings import Settings
-from keima.engines.tree_view import Inside, look_inside
 from keima.engines.session import Searcher
+from keima.engines.tree_view import Inside, look_inside
 from keima.errors import BadPosition, KeimaError
 from keima.games.positions import MAX_LINE, parse_json
 from keima.inference.evaluation import Evaluation
