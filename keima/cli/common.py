@@ -51,9 +51,13 @@ class Group(TyperGroup):
             complain("interrupted")
             raise typer.Exit(INTERRUPTED) from error
         except BrokenPipeError as error:
-            # The reader (`| head`) has gone. Point stdout at nothing, so that closing it at exit is quiet too.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _drop_stdout()  # the reader (`| head`) has gone
             raise typer.Exit(0) from error
+
+
+def _drop_stdout() -> None:
+    """Point standard output at nothing, so that what is left in it is no error when it is closed at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(message: str) -> None:
@@ -74,8 +78,14 @@ def open_output(path: str) -> Iterator[IO[str]]:
         BadRequest: it cannot be written there.
     """
     if path == STDOUT:
-        yield sys.stdout
-        sys.stdout.flush()
+        try:
+            yield sys.stdout
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            _drop_stdout()
+            raise BadRequest(f"cannot be written: {error.strerror or error}", source="standard output") from error
         return
     try:
         with replacing(path, "w") as stream:

@@ -112,7 +112,8 @@ def check_go_position(position: Any, encoding: str, board_size: int | None = Non
         UnsupportedPosition: it is not; the message says what the encoding takes.
     """
     if not hasattr(position, "xsize"):
-        raise UnsupportedPosition(f"the {encoding} encoding takes Go positions, not {type(position).__name__}")
+        found = "a chess position" if hasattr(position, "fen") else type(position).__name__
+        raise UnsupportedPosition(f"the {encoding} encoding takes Go positions, not {found}")
     if board_size is not None and (position.xsize, position.ysize) != (board_size, board_size):
         found = f"{position.xsize}×{position.ysize}"
         raise UnsupportedPosition(f"this network is for {board_size}×{board_size} boards, not {found}")

@@ -493,4 +493,4 @@ class _Options:
     def profiles(self) -> list[Profile]:
         """The profile of each position."""
         names = self._options.get("profile", [None] * self._n)
-        return [parse_profile("" if name is None else str(name)) for name in names]
+        return [parse_profile(name if name is None else str(name)) for name in names]

@@ -97,12 +97,14 @@ def _inverse_rank(text: str) -> int | None:
 
 
 @lru_cache(maxsize=256)
-def parse_profile(name: str) -> Profile:
+def parse_profile(name: str | None) -> Profile:
     """Read a profile's name.
 
     Raises:
-        BadRequest: no profile has that name; the message lists the forms there are.
+        BadRequest: there is none, or no profile has that name; the message lists the forms there are.
     """
+    if name is None:
+        raise BadRequest(f"this human network needs a profile: whom to imitate; profiles are {_FORMS}")
     kind, _, rest = name.partition("_")
     if kind in ("rank", "preaz"):
         ranks = [_inverse_rank(part) for part in rest.split("_")]

@@ -52,6 +52,14 @@ class TestHelp:
     def test_an_unknown_verb_is_a_usage_error(self, run: Run) -> None:
         assert run("plant").exit_code == 2
 
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+    def test_a_full_disk_behind_standard_output_is_one_line(self) -> None:
+        command = [sys.executable, "-m", "keima", "planes", "alphago-zero", "-"]
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(command, input="{}", stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 2
+        assert done.stderr == "keima: standard output: cannot be written: No space left on device\n"
+
 
 class TestEval:
     def test_answers_are_the_evaluators(self, run: Run, go_net: Path) -> None:
