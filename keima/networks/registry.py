@@ -354,12 +354,12 @@ def list_networks() -> list[NetworkEntry]:
 
 
 def find(name: str) -> NetworkEntry:
-    """The entry of that name, or of an alias.
+    """The entry of that name, of an alias, or of KataGo's own name for it ("b18c384nbt").
 
     Raises:
         BadRequest: there is none; the message lists those there are.
     """
-    entry = _ENTRIES.get(ALIASES.get(name, name))
+    entry = _ENTRIES.get(ALIASES.get(name, name)) or _ENTRIES.get(f"katago-{name}")
     if entry is None:
         raise BadRequest(f"unknown network {name!r}; choose one of {', '.join(_ENTRIES)}")
     return entry
@@ -369,7 +369,7 @@ def create(name: str, **sizes: Any) -> Network:
     """A fresh network by name, its weights random.
 
     Args:
-        name: one of `list_networks()`, or an alias ("katago", "lc0", ...).
+        name: one of `list_networks()`, or an alias ("katago", "lc0", "b18c384nbt", ...).
         sizes: sizes other than the entry's own: `blocks`, `channels`, `board_size`, ... (its class's arguments, or the
             fields of its configuration). For KataGo networks `blocks=n` keeps the first n blocks.
 

@@ -142,7 +142,7 @@ def test_names_are_unique_and_aliases_lead_to_them():
     assert len(NAMES) == len(set(NAMES))
     assert set(ALIASES.values()) <= set(NAMES)
     assert not set(ALIASES) & set(NAMES)
-    assert find("katago").name == "katago-b18c384nbt"
+    assert find("katago").name == find("b18c384nbt").name == "katago-b18c384nbt"
 
 
 def test_every_kind_is_reached_by_a_name():
