@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import numpy as np
+
 import keima
 from keima.encodings import alphago
 from keima.games.chess import board
 from keima.games.chess.position import Position
+from keima.search import chess_leaves
 
-RECURSIVE = {"_perft", "is_true_eye", "_succeeds"}
+RECURSIVE = {"_perft", "is_true_eye", "_succeeds", "forced_mate"}
 
 
 def kernel_calls() -> dict[str, set[str]]:
@@ -47,5 +50,20 @@ def test_no_kernels_call_each_other_in_a_circle() -> None:
 def test_kernels_that_call_themselves_are_compiled_once() -> None:
     alphago.AlphaGoEncoding().encode([keima.go.Position.start(9)])
     board.perft(Position.start().state, 2)
-    for kernel in (alphago.is_true_eye, alphago._succeeds, board._perft):
+    back_rank = Position.from_fen("6k1/5ppp/8/8/8/8/8/R3K3 w - - 0 1")
+    boards, moves = np.zeros(6, board.BOARD), np.zeros((6, board.MAX_MOVES), np.uint16)
+    chess_leaves.copy_board(boards[0], back_rank.state[0])
+    assert chess_leaves.forced_mate(boards, moves, 0, 2, np.array([10_000])) >= 0
+    for kernel in (alphago.is_true_eye, alphago._succeeds, board._perft, chess_leaves.forced_mate):
         assert len(kernel.signatures) == 1, f"{kernel.__name__} has versions {kernel.signatures}"
+
+
+def test_no_kernel_passes_a_literal_to_one_that_calls_itself() -> None:
+    """A literal number is a type of its own to Numba: it would compile the called kernel a second time."""
+    for path in Path(keima.__file__).parent.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if not isinstance(node, ast.FunctionDef) or not any(ast.unparse(d) == "njit" for d in node.decorator_list):
+                continue
+            for call in (c for c in ast.walk(node) if isinstance(c, ast.Call) and ast.unparse(c.func) in RECURSIVE):
+                literals = [ast.unparse(a) for a in call.args if isinstance(a, ast.Constant)]
+                assert not literals, f"{path.name}:{call.lineno} passes {literals}"

@@ -261,7 +261,7 @@ def _mates_at_once(s: Any, boards: Any, lists: Any, budget: Any) -> bool:
     """Has the side to move a mate in one?"""
     copy_board(boards[0], s)
     budget[0] = MAX_MOVES
-    return forced_mate(boards, lists, 0, 1, budget) >= 0
+    return forced_mate(boards, lists, np.int64(0), np.int64(1), budget) >= 0
 
 
 @njit
