@@ -13,6 +13,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from keima.search.alphago import PolicyAndValue
 from keima.search.api import search, search_batch
 from keima.search.limits import Clock, Limits
 from keima.search.presets import PRESETS, Parameters
@@ -25,6 +26,7 @@ __all__ = [
     "Limits",
     "MoveInfo",
     "Parameters",
+    "PolicyAndValue",
     "Search",
     "SearchResult",
     "search",

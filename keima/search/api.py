@@ -12,7 +12,7 @@ import numpy as np
 from keima.errors import BadRequest, KeimaError
 from keima.search.limits import Limits
 from keima.search.pipeline import Pipeline, Planted, leaves_wanted
-from keima.search.planting import Wanted, leaves_for, plant_roots
+from keima.search.planting import Wanted, leaves_for, plant_roots, rollout_weights, with_or_without_value
 from keima.search.presets import Parameters, find_preset
 from keima.search.report import make_result
 from keima.search.result import SearchResult
@@ -89,7 +89,8 @@ def search_batch(
             encoding.check(position)
         except KeimaError as error:
             raise error.at(place=f"position {index}") from None
-    parameters = find_preset(preset, evaluator.network.system, overrides)
+    parameters = with_or_without_value(find_preset(preset, evaluator.network.system, overrides), evaluator.network)
+    weights = rollout_weights(parameters, None)
     size = int(evaluator.batch_size if batch_size is None else batch_size)
     if size < 1:
         raise BadRequest(f"batch_size must be at least 1, not {size}")
@@ -98,6 +99,8 @@ def search_batch(
     waiting = list(range(len(positions)))
     while waiting:
         leaves = leaves_for(encoding, positions[waiting[0]], max(size, 8))
+        if weights is not None:
+            leaves.use_playouts(weights, rng.integers(1, 2**63, 1, np.uint64))
         group = [k for k in waiting if leaves.fits(positions[k])]
         waiting = [k for k in waiting if k not in set(group)]
         pipeline = Pipeline(evaluator, leaves, parameters, size, rng)

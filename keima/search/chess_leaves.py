@@ -358,6 +358,10 @@ class ChessLeaves:
         write_indices(slots.moves, slots.counts, transforms, n, slots.indices)
         return Batch({"planes": planes}, {"transform": transforms})
 
+    def play_out_root(self, root: tuple[Array, ...]) -> float | None:
+        """No playouts in chess."""
+        return None
+
     def open_proven(self, tree: Any, root: tuple[Array, ...]) -> None:
         """Visit a root move that mates by checks in a few moves, if there is one and no draw can come before."""
         state = root[0][0]

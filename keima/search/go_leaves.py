@@ -18,6 +18,7 @@ from keima.encodings.encoding import Array, Batch
 from keima.encodings.go_points import SYMMETRIES, fill_locs, restore_points
 from keima.encodings.katago import GLOBAL_COUNT, PLANE_COUNT, KataGoEncoding, encode_katago
 from keima.encodings.katago_metadata import metadata_row, parse_profile
+from keima.encodings.rollout import play_out_many
 from keima.games.go.board import BLACK, BOARD, EMPTY, MAX_POINTS, PASS_LOC, WHITE, loc_of, size_hash, stone_hash
 from keima.games.go.history import (
     HISTORY,
@@ -37,7 +38,9 @@ from keima.search.tree import (
     FRESH,
     OPEN,
     PENDING,
+    TERMINAL,
     back_up,
+    back_up_result,
     chain,
     follow,
     look_up,
@@ -190,6 +193,84 @@ def gather_go(
 
 
 @njit
+def play_out_once(b: Any, h: Any, weights: Any, random: Any) -> float:
+    """Play a position out by the rollout policy: 1 a win of the side to move, −1 a loss, 0 a draw."""
+    scores = np.empty(1, np.int32)
+    play_out_many(b, h, weights, scores, random)
+    points = scores[0] - h.komi - h.white_handicap_bonus
+    if points == 0:
+        return 0.0
+    return 1.0 if (points > 0) == (h.to_play == BLACK) else -1.0
+
+
+@njit
+def gather_with_playouts(
+    nodes: Any,
+    edge_moves: Any,
+    edge_priors: Any,
+    table: Any,
+    head: Any,
+    root: Any,
+    p: Any,
+    root_board: Any,
+    root_history: Any,
+    weights: Any,
+    random: Any,
+    boards: Any,
+    histories: Any,
+    leaves: Any,
+    moves: Any,
+    counts: Any,
+    start: int,
+    wanted: int,
+    quota: int,
+) -> tuple[int, int]:
+    """`gather_go` for AlphaGo: every leaf is played out, and only one visited often enough goes to the network.
+
+    Args:
+        weights: WEIGHTS of the rollout policy.
+        random: uint64 [1], the playouts' generator.
+        nodes: this and the others as in `gather_go`. Nothing is shared between equal positions: playouts differ.
+    """
+    found, done = 0, 0
+    attempts = 2 * wanted + 64
+    while found < wanted and found + done < quota and attempts > 0:
+        attempts -= 1
+        slot = start + found
+        boards[slot] = root_board
+        histories[slot] = root_history
+        b, h = boards[slot], histories[slot]
+        i, depth = 0, 0
+        while nodes[i].state == OPEN:
+            choice = pick(nodes, edge_priors, root, i, p)
+            i = follow(nodes, edge_moves, edge_priors, head, root, i, choice, 3 - h.to_play)
+            play_move(b, h, nodes[i].move, h.to_play)
+            depth += 1
+        if nodes[i].state == PENDING:
+            head.collisions += 1
+            break
+        note_depth(head, depth)
+        if nodes[i].state == FRESH and is_over(h):
+            _finish(nodes, head, p, i, b, h)
+        if nodes[i].state == TERMINAL:
+            back_up(nodes, i, 0)
+            done += 1
+            continue
+        result = play_out_once(b, h, weights, random)
+        if nodes[i].own + 1 < p.expansion_visits:
+            back_up_result(nodes, i, 0, result, 0.0, result)
+            done += 1
+            continue
+        nodes[i].raw_value = result
+        nodes[i].state = PENDING
+        mark(nodes, i, 1)
+        leaves[slot] = i
+        counts[slot] = legal_moves(b, h, moves[slot])
+        found += 1
+    return found, done
+
+
+@njit
 def _finish(nodes: Any, head: Any, p: Any, i: int, b: Any, h: Any) -> None:
     """Make node i, where the game has ended, terminal with its score."""
     if h.no_result:
@@ -241,6 +322,18 @@ class GoLeaves:
         self.histories = np.zeros(capacity, HISTORY)
         self.places = _policy_places(self.xsize, self.ysize)
         self.profile = profile
+        self.weights: Array | None = None
+        self.random: NDArray[np.uint64] = np.ones(1, np.uint64)
+
+    def use_playouts(self, weights: Array, random: NDArray[np.uint64]) -> None:
+        """Play leaves out, with the weights of a rollout policy and a generator's state."""
+        self.weights, self.random = weights, random
+
+    def play_out_root(self, root: tuple[Array, ...]) -> float | None:
+        """The result of one playout of a root for its side to move; None without playouts."""
+        if self.weights is None:
+            return None
+        return float(play_out_once(root[0][0], root[1][0], self.weights[0], self.random))
 
     @property
     def symmetries(self) -> int:
@@ -259,6 +352,22 @@ class GoLeaves:
     ) -> tuple[int, int]:
         """Fill slots from `start` on with leaves of one tree; see `gather_go`."""
         board, history, hashes = root
+        if self.weights is not None:
+            return gather_with_playouts(  # type: ignore[call-arg]
+                *tree.arrays,
+                board[0],
+                history[0],
+                self.weights[0],
+                self.random,
+                self.boards,
+                self.histories,
+                slots.nodes,
+                slots.moves,
+                slots.counts,
+                start,
+                wanted,
+                quota,
+            )
         return gather_go(  # type: ignore[call-arg]
             *tree.arrays,
             board[0],

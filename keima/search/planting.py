@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from keima.search.pipeline import Pipeline, Planted, answers_of
 from keima.search.presets import Parameters
 from keima.search.report import RootAnswer
 from keima.search.slots import Slots
-from keima.search.tree import FRESH, LEAD, OPEN, SCORE, VALUE, back_up, set_evaluation
+from keima.search.tree import FRESH, LEAD, OPEN, SCORE, VALUE, back_up, mix_playout, set_evaluation
 
 
 def leaves_for(encoding: Encoding, position: Any, capacity: int, profile: str | None = None) -> Any:
@@ -28,6 +28,30 @@ def leaves_for(encoding: Encoding, position: Any, capacity: int, profile: str | 
     from keima.search.go_leaves import GoLeaves
 
     return GoLeaves(encoding, position, capacity, profile)
+
+
+def with_or_without_value(p: Parameters, network: Any) -> Parameters:
+    """The parameters as a network that plays leaves out can use them: AlphaGo's two cases.
+
+    A network without a value leaves everything to playouts (λ = 1), and is asked for a leaf's moves when the leaf has
+    `expansion_visits`. One with both answers at once, so that its leaves are evaluated at the first visit.
+    """
+    if not p.rollout_weight:
+        return p
+    has_value = "value" in getattr(network, "output_names", ("value",))
+    return replace(p, expansion_visits=1.0) if has_value else replace(p, rollout_weight=1.0)
+
+
+def rollout_weights(p: Parameters, policy: Any) -> NDArray[Any] | None:
+    """The weights playouts need; None where the parameters want no playouts."""
+    if not p.rollout_weight:
+        return None
+    if policy is None:
+        from keima.networks.alphago_rollout import RolloutPolicy
+
+        policy = RolloutPolicy()
+    weights: NDArray[Any] = policy.weights
+    return weights
 
 
 @dataclass(frozen=True)
@@ -128,7 +152,7 @@ def _plant(
             planted.ownership.add(leaves.restore(points, symmetry), 1.0)
     with lock:
         _write_root(planted, codes, _noisy(tempered, p, rng), allowed)
-        _evaluate(planted, side, answer, leaves.side_length)
+        _evaluate(planted, side, answer, leaves)
         if planted.tree.parameters.solve:
             leaves.open_proven(planted.tree, planted.root)
     return RootAnswer(
@@ -197,11 +221,12 @@ def _write_root(planted: Planted, codes: NDArray[np.int16], policy: NDArray[np.f
     nodes["opened_prior"][0] = mass
 
 
-def _evaluate(planted: Planted, side: int, answer: NDArray[np.float32], side_length: float) -> None:
+def _evaluate(planted: Planted, side: int, answer: NDArray[np.float32], leaves: Any) -> None:
     """The root's own evaluation; the centre of the dynamic score utility; the first visit of a fresh root."""
     tree = planted.tree
     nodes, head, p = tree.nodes, tree.heads[0], tree.parameters
     nodes["side"][0] = side
+    side_length = leaves.side_length
     visits = int(nodes["visits"][0])
     expected = float(nodes["score"][0]) / visits if visits else float(answer[SCORE])
     cap = p.dynamic_scale * side_length
@@ -209,6 +234,9 @@ def _evaluate(planted: Planted, side: int, answer: NDArray[np.float32], side_len
     head["center_side"] = side
     head["side_length"] = side_length
     set_evaluation(nodes, head, tree.record[0], 0, answer)
+    playout = leaves.play_out_root(planted.root)
+    if playout is not None:
+        mix_playout(nodes, 0, playout, tree.record[0])
     if nodes["state"][0] == FRESH:
         nodes["state"][0] = OPEN
         head["evaluations"] += 1

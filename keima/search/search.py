@@ -19,7 +19,7 @@ from keima.errors import BadRequest
 from keima.search.clock import Budget, budget
 from keima.search.limits import Limits
 from keima.search.pipeline import Pipeline, Planted, leaves_wanted
-from keima.search.planting import Wanted, leaves_for, plant_roots
+from keima.search.planting import Wanted, leaves_for, plant_roots, rollout_weights, with_or_without_value
 from keima.search.presets import CHOOSE_BY_LCB, Parameters, find_preset
 from keima.search.report import Ownership, RootAnswer, choose_edge, make_result, root_table
 from keima.search.result import SearchResult
@@ -43,6 +43,8 @@ class Search:
         batch_size: most leaves evaluated together; None: the evaluator's.
         seed: of everything random.
         memory: bytes the tree may take; a search that reaches them ends with `stopped_by` "memory".
+        rollout_policy: plays leaves out where the preset wants that (AlphaGo); a `RolloutPolicy`, None: one that knows
+            no pattern.
         overrides: parameters in place of the preset's, by name.
 
     Raises:
@@ -57,15 +59,19 @@ class Search:
         batch_size: int | None = None,
         seed: int = 0,
         memory: int = DEFAULT_MEMORY,
+        rollout_policy: Any = None,
         **overrides: float,
     ) -> None:
         self.evaluator = evaluator
-        self.parameters = find_preset(preset, evaluator.network.system, overrides)
+        self.parameters = with_or_without_value(
+            find_preset(preset, evaluator.network.system, overrides), evaluator.network
+        )
         self.batch_size = int(evaluator.batch_size if batch_size is None else batch_size)
         if self.batch_size < 1:
             raise BadRequest(f"batch_size must be at least 1, not {self.batch_size}")
         self._seed = seed
         self._rng = np.random.default_rng(seed)
+        self._weights = rollout_weights(self.parameters, rollout_policy)
         self._tree = Tree(self.parameters, memory, seed)
         self._lock = threading.Lock()
         self._busy = threading.Lock()
@@ -162,6 +168,8 @@ class Search:
         if old is not None and old.leaves.fits(position):
             return old
         leaves = leaves_for(self.evaluator.network.encoding, position, max(self.batch_size, 8))
+        if self._weights is not None:
+            leaves.use_playouts(self._weights, self._rng.integers(1, 2**63, 1, np.uint64))
         return Pipeline(self.evaluator, leaves, self.parameters, self.batch_size, self._rng)
 
     def stop(self) -> None:

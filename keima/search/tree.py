@@ -622,6 +622,14 @@ def set_evaluation(nodes: Any, head: Any, p: Any, i: int, answer: Any) -> None:
 
 
 @njit
+def mix_playout(nodes: Any, i: int, playout: float, p: Any) -> None:
+    """(1 − λ) v + λ z: mix a playout's result into node i's own evaluation (AlphaGo)."""
+    nd = nodes[i]
+    nd.raw_value += p.rollout_weight * (playout - nd.raw_value)
+    nd.raw_utility = nd.raw_value
+
+
+@njit
 def expand(
     nodes: Any,
     edge_moves: Any,
@@ -668,7 +676,10 @@ def expand(
         )
         nd.cut = 1 if counts[k] > nd.edges else 0
         head.edges += nd.edges
+        playout = float(nd.raw_value)
         set_evaluation(nodes, head, p, i, answers[row])
+        if p.rollout_weight > 0:
+            mix_playout(nodes, i, playout, p)
         nd.state = OPEN
         head.evaluations += 1
         if nd.key != np.uint64(0):

@@ -207,7 +207,7 @@ def test_stop_from_another_thread(delay: float) -> None:
     fake = go_fake()
     search = Search(fake)
     search.set_position(go.Position.start(5))
-    search.run(Limits(visits=3))
+    search.run(Limits(visits=1))
     fake.delay = delay
     stopped: list[float] = []
 
