@@ -78,7 +78,7 @@ def plies_since_last(s: Any) -> int:
 
 
 @njit
-def forced_mate(boards: Any, moves: Any, level: int, n: int, budget: Any) -> int:
+def forced_mate(boards: Any, moves: Any, level: Any, n: Any, budget: Any) -> int:
     """The index of a move of `boards[level]` that mates in at most n moves by checks alone, or −1.
 
     Args:
