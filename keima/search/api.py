@@ -119,8 +119,7 @@ class _SideBySide:
         self._positions = positions
         leaves = pipeline.leaves
         self._trees = [
-            Planted(Tree(parameters, memory, k), leaves.root_of(position), leaves.side(position))
-            for k, position in enumerate(positions)
+            Planted(Tree(parameters, memory), leaves.root_of(position), leaves.side(position)) for position in positions
         ]
         self._answers = plant_roots(pipeline, self._trees, positions, parameters, rng, Wanted(), threading.Lock())
         self._ended = [""] * len(positions)

@@ -16,7 +16,18 @@ from keima.search.pipeline import Pipeline, Planted, answers_of
 from keima.search.presets import Parameters
 from keima.search.report import RootAnswer
 from keima.search.slots import Slots
-from keima.search.tree import FRESH, LEAD, OPEN, SCORE, VALUE, back_up, mix_playout, set_evaluation
+from keima.search.tree import (
+    FRESH,
+    LEAD,
+    OPEN,
+    SCORE,
+    UNSOLVED,
+    VALUE,
+    back_up,
+    bound_by_children,
+    mix_playout,
+    set_evaluation,
+)
 
 
 def leaves_for(encoding: Encoding, position: Any, capacity: int, profile: str | None = None) -> Any:
@@ -216,9 +227,12 @@ def _write_root(planted: Planted, codes: NDArray[np.int16], policy: NDArray[np.f
         opened += 1
         mass += float(root["prior"][e])
         c = int(nodes["sibling"][c])
+    nodes["lower"][0], nodes["upper"][0], nodes["plies"][0] = -1, 1, UNSOLVED
     nodes["edges"][0] = count
     nodes["opened"][0] = opened
     nodes["opened_prior"][0] = mass
+    if tree.parameters.solve and allowed.all():
+        bound_by_children(nodes, 0)
 
 
 def _evaluate(planted: Planted, side: int, answer: NDArray[np.float32], leaves: Any) -> None:

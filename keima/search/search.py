@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from keima.errors import BadRequest
-from keima.search.clock import Budget, budget
+from keima.search.clock import budget
 from keima.search.limits import Limits
 from keima.search.pipeline import Pipeline, Planted, leaves_wanted
 from keima.search.planting import Wanted, leaves_for, plant_roots, rollout_weights, with_or_without_value
@@ -24,7 +25,7 @@ from keima.search.presets import CHOOSE_BY_LCB, Parameters, find_preset
 from keima.search.report import Ownership, RootAnswer, choose_edge, make_result, root_table
 from keima.search.result import SearchResult
 from keima.search.storage import Tree
-from keima.search.tree import FRESH, OPEN
+from keima.search.tree import FRESH, OPEN, UTILITY_MEAN, VISITS
 
 DEFAULT_MEMORY = 1 << 30
 
@@ -72,7 +73,7 @@ class Search:
         self._seed = seed
         self._rng = np.random.default_rng(seed)
         self._weights = rollout_weights(self.parameters, rollout_policy)
-        self._tree = Tree(self.parameters, memory, seed)
+        self._tree = Tree(self.parameters, memory)
         self._lock = threading.Lock()
         self._busy = threading.Lock()
         self._stop = threading.Event()
@@ -111,12 +112,19 @@ class Search:
         self._request = None
         self._ownership = None
 
-    def _not_running(self) -> Any:
-        """A context in which no run is under way."""
+    @contextmanager
+    def _not_running(self) -> Iterator[None]:
+        """A stretch in which no other run is under way.
+
+        Raises:
+            BadRequest: one is.
+        """
         if not self._busy.acquire(blocking=False):
             raise BadRequest("a search is running; stop it first")
-        self._busy.release()
-        return self._busy
+        try:
+            yield
+        finally:
+            self._busy.release()
 
     def set_position(self, position: Any) -> None:
         """Search this position from now on; what was found of it before is kept where it continues the old one.
@@ -172,6 +180,16 @@ class Search:
             leaves.use_playouts(self._weights, self._rng.integers(1, 2**63, 1, np.uint64))
         return Pipeline(self.evaluator, leaves, self.parameters, self.batch_size, self._rng)
 
+    def _ready(self) -> tuple[Pipeline, Planted]:
+        """The pipeline and the tree with its root; there is a position.
+
+        Raises:
+            BadRequest: there is none.
+        """
+        if self._pipeline is None or self._planted is None or self._position is None:
+            raise BadRequest("set_position first")
+        return self._pipeline, self._planted
+
     def stop(self) -> None:
         """End the run under way within 50 ms (with a CPU backend that computes at once: after its batch). Any thread.
 
@@ -205,8 +223,7 @@ class Search:
             BadRequest: no position set, a run already under way, a move that is not legal here, no move left to
                 consider, ownership of a network that has none.
         """
-        if self._position is None or self._pipeline is None or self._planted is None:
-            raise BadRequest("set_position first")
+        pipeline, _ = self._ready()
         with self._not_running():
             self._began = time.perf_counter()
             self._stopped_by = "running"
@@ -215,9 +232,9 @@ class Search:
                 self._prepare(allow_moves, avoid_moves, ownership, profile)
                 self._stopped_by = self._loop(limits, on_update, update_seconds)
             finally:
-                if not self._pipeline.is_empty:
+                if not pipeline.is_empty:
                     with self._lock:
-                        self._pipeline.abandon()
+                        pipeline.abandon()
                 self._stop.clear()
                 self._seconds = time.perf_counter() - self._began
         return self.result()
@@ -226,8 +243,7 @@ class Search:
         self, allow: Collection[str] | None, avoid: Collection[str] | None, ownership: bool, profile: str | None
     ) -> None:
         """Evaluate the root and set up its moves, unless that is done."""
-        assert self._planted is not None
-        assert self._pipeline is not None
+        pipeline, planted = self._ready()
         wanted = Wanted(frozenset(allow) if allow is not None else None, frozenset(avoid or ()))
         request = (wanted, profile)
         if profile != self._profile:
@@ -239,32 +255,30 @@ class Search:
             return
         if fresh_ownership:
             self._ownership = Ownership()
-        self._planted.ownership = self._ownership
-        self._pipeline.leaves.profile = profile
+        planted.ownership = self._ownership
+        pipeline.leaves.profile = profile
         (self._answer,) = plant_roots(
-            self._pipeline, [self._planted], [self._position], self.parameters, self._rng, wanted, self._lock
+            pipeline, [planted], [self._position], self.parameters, self._rng, wanted, self._lock
         )
         self._request = request
 
     def _loop(self, limits: Limits, on_update: Callable[[SearchResult], None] | None, update_seconds: float) -> str:
         """Gather and add batches until something ends it; what did."""
-        assert self._pipeline is not None
-        assert self._planted is not None
-        pipeline, tree = self._pipeline, self._tree
+        (pipeline, planted), tree = self._ready(), self._tree
         deadline = _Deadline(limits, self._position, self._began)
         next_update = self._began + update_seconds
         while True:
             reason = self._reason(limits, deadline)
             if reason:
                 return self._land(reason)
-            quota = (limits.visits or 1 << 60) - tree.visits - self._planted.pending
+            quota = (limits.visits or 1 << 60) - tree.visits - planted.pending
             found = made = 0
             if pipeline.has_room and quota > 0:
                 with self._lock:
                     has_memory = tree.reserve(self.batch_size)
                     if has_memory:
-                        wanted = leaves_wanted(self._planted, self.batch_size)
-                        found, made = pipeline.start([(self._planted, wanted, quota)])
+                        wanted = leaves_wanted(planted, self.batch_size)
+                        found, made = pipeline.start([(planted, wanted, quota)])
                 if not has_memory:
                     return self._land("memory")
             if not found or not pipeline.has_room:
@@ -279,17 +293,14 @@ class Search:
 
     def _land(self, reason: str) -> str:
         """End the run; what is under way is waited for, unless it was stopped."""
-        assert self._pipeline is not None
-        if reason != "stopped":
-            while not self._pipeline.is_empty:
-                if not self._pipeline.finish(self._stop, self._lock):
-                    return reason
+        pipeline, _ = self._ready()
+        while reason != "stopped" and not pipeline.is_empty:
+            if not pipeline.finish(self._stop, self._lock):
+                break
         return reason
 
     def _reason(self, limits: Limits, deadline: _Deadline) -> str:
         """What ends the run now, or ""."""
-        assert self._planted is not None
-        assert self._pipeline is not None
         tree = self._tree
         if self._stop.is_set():
             return "stopped"
@@ -297,12 +308,24 @@ class Search:
             return "visits"
         if tree.roots["count"][0] == 0 or tree.solved:
             return "solved"
-        left = deadline.left(self._pipeline.seconds_a_batch)
+        pipeline, _ = self._ready()
+        left = deadline.left(pipeline.seconds_a_batch)
+        if left <= 0 and deadline.stretch and self._is_unsettled():
+            left = deadline.left(pipeline.seconds_a_batch, stretched=True)
         if left <= 0:
             return deadline.name
         if limits.early_stop and self._cannot_change(limits, left):
             return "early"
         return ""
+
+    def _is_unsettled(self) -> bool:
+        """Is another move thought better than the one with the most visits?"""
+        table = root_table(self._tree)
+        if not len(table.edges):
+            return False
+        visits, utility = table.rows[:, VISITS], table.rows[:, UTILITY_MEAN]
+        often = visits >= 0.3 * visits.max()
+        return bool(np.argmin(np.where(often, utility, np.inf)) != np.argmax(visits))
 
     def _cannot_change(self, limits: Limits, seconds_left: float) -> bool:
         """Would the same move be played whatever the visits that remain find?"""
@@ -332,7 +355,7 @@ class Search:
         if self.parameters.choice != CHOOSE_BY_LCB:
             return True
         table = root_table(tree)
-        return bool(np.argmax(table.value) == np.argmax(table.rows[:, 0]))
+        return bool(np.argmax(table.value) == np.argmax(table.rows[:, VISITS]))
 
     def result(self) -> SearchResult:
         """The tree as it stands; while a run is under way from any thread.
@@ -340,15 +363,14 @@ class Search:
         Raises:
             BadRequest: no position set.
         """
-        if self._position is None or self._pipeline is None:
-            raise BadRequest("set_position first")
+        pipeline, _ = self._ready()
         with self._lock:
             running = self._stopped_by == "running"
             seconds = time.perf_counter() - self._began if running else self._seconds
             return make_result(
                 self._tree,
                 self._position,
-                self._pipeline.leaves,
+                pipeline.leaves,
                 self._answer,
                 self._ownership,
                 seconds,
@@ -378,26 +400,32 @@ class Search:
 
 
 class _Deadline:
-    """When a run's time is up."""
+    """When a run's time is up.
+
+    Attributes:
+        name: what to call the end: "seconds" or "clock".
+        stretch: seconds by which it may be put off while the search is undecided (game clocks).
+    """
 
     def __init__(self, limits: Limits, position: Any, began: float) -> None:
         self._began = began
         self._seconds = float("inf") if limits.seconds is None else limits.seconds
         self.name = "seconds"
-        self._budget: Budget | None = None
-        if limits.clock is not None:
-            is_go = hasattr(position, "xsize")
-            area = position.xsize * position.ysize if is_go else 64
-            self._budget = budget(limits.clock, "go" if is_go else "chess", len(position.moves), area)
-            if self._budget.target < self._seconds:
-                self._seconds = self._budget.target
-                self.name = "clock"
+        self.stretch = 0.0
+        if limits.clock is None:
+            return
+        is_go = hasattr(position, "xsize")
+        area = position.xsize * position.ysize if is_go else 64
+        share = budget(limits.clock, "go" if is_go else "chess", len(position.moves), area)
+        if share.target < self._seconds:
+            self.stretch = min(share.maximum, self._seconds) - share.target
+            self._seconds = share.target
+            self.name = "clock"
 
-    def left(self, batch_seconds: float) -> float:
+    def left(self, batch_seconds: float, stretched: bool = False) -> float:
         """Seconds until then, what is under way taken off."""
-        if self._seconds == float("inf"):
-            return self._seconds
-        return self._seconds - batch_seconds - (time.perf_counter() - self._began)
+        seconds = self._seconds + (self.stretch if stretched else 0.0)
+        return seconds - batch_seconds - (time.perf_counter() - self._began)
 
 
 def moves_between(old: Any, new: Any) -> list[str] | None:

@@ -40,13 +40,12 @@ class Tree:
         roots: ROOT [1].
     """
 
-    def __init__(self, parameters: Parameters, memory: int, seed: int) -> None:
+    def __init__(self, parameters: Parameters, memory: int) -> None:
         """Make a tree with nothing but an unevaluated root.
 
         Args:
             parameters: of the search.
             memory: bytes that nodes, edges and table may take together.
-            seed: of the random numbers kernels draw.
 
         Raises:
             BadRequest: too little memory for any tree.
@@ -62,7 +61,6 @@ class Tree:
         self.table = np.full(4 * _FIRST_NODES, -1, np.int32)
         self.heads = np.zeros(1, HEAD)
         self.roots = np.zeros(1, ROOT)
-        self.heads["random"] = np.uint64(seed)
         self.reset()
 
     @property

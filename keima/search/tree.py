@@ -66,7 +66,6 @@ NODE = np.dtype(
         ("raw_score_sq", np.float32),
         ("raw_lead", np.float32),
         ("raw_moves_left", np.float32),
-        ("evaluation", np.int32),  # row of further numbers kept outside (ownership), -1: none
         ("key", np.uint64),  # of everything an evaluation depends on
     ],
     align=True,
@@ -98,7 +97,6 @@ HEAD = np.dtype(
         ("center", np.float64),  # centre of the dynamic score utility, points for `center_side`
         ("center_side", np.int64),
         ("side_length", np.float64),  # square root of the board's area; 0 in chess
-        ("random", np.uint64),
     ],
     align=True,
 )
@@ -310,7 +308,6 @@ def add_node(nodes: Any, head: Any, parent: int, move: int, prior: float, side: 
     nd.kind = 0
     nd.cut = 0
     nd.plies = UNSOLVED
-    nd.evaluation = -1
     nd.key = np.uint64(0)
     nd.sibling = -1
     if parent >= 0:
@@ -414,17 +411,17 @@ def prove(nodes: Any, i: int, p: Any) -> None:
     i = nodes[i].parent
     while i > 0:
         nd = nodes[i]
-        if nd.state == TERMINAL or not _bound_by_children(nodes, i):
+        if nd.state == TERMINAL or not bound_by_children(nodes, i):
             return
         if nd.lower == nd.upper:
             _settle(nodes, i, p)
         i = nd.parent
     if i == 0:
-        _bound_by_children(nodes, 0)
+        bound_by_children(nodes, 0)
 
 
 @njit
-def _bound_by_children(nodes: Any, i: int) -> bool:
+def bound_by_children(nodes: Any, i: int) -> bool:
     """Work out a node's bounds and plies from its children's; did they change?"""
     nd = nodes[i]
     lower, upper = -1, -1
@@ -532,7 +529,6 @@ def share(nodes: Any, i: int, other: int) -> None:
     nd.raw_score_sq = of.raw_score_sq
     nd.raw_lead = of.raw_lead
     nd.raw_moves_left = of.raw_moves_left
-    nd.evaluation = of.evaluation
     nd.state = OPEN
 
 
