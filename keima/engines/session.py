@@ -55,6 +55,7 @@ class SearchThread:
         self._thread: threading.Thread | None = None
         self._search: Searcher | None = None
         self._asked_to_stop = threading.Event()
+        self._over = threading.Event()
         self._result: SearchResult | None = None
         self._error: BaseException | None = None
         self.seconds = 0.0
@@ -83,6 +84,7 @@ class SearchThread:
         """
         self.cancel()
         self._asked_to_stop.clear()
+        self._over.clear()
         self._search, self._result, self._error = search, None, None
 
         def work() -> None:
@@ -91,6 +93,7 @@ class SearchThread:
                 self._result = search.run(limits, **options)
             except BaseException as error:
                 self._error = error
+            self._over.set()
             self.seconds = time.monotonic() - started
             if on_end is not None:
                 on_end(self._result, self._error)
@@ -122,15 +125,18 @@ class SearchThread:
         """End the search if one is under way, and return what it found; None if there is none, or it failed."""
         if self._thread is None:
             return None
-        if self._thread.is_alive():
+        if not self._over.is_set():
             self.stop()
         self._join()
         return self._result
 
     def _join(self) -> None:
-        """Wait for the thread; a stop that came before the search was listening is said again."""
+        """Wait for the thread; a stop that came before the search was listening is said again.
+
+        Not to a search that is over, whose thread may still be telling its result: the stop would end the next run.
+        """
         thread = self._thread
         while thread is not None and thread.is_alive():
             thread.join(_POLL)
-            if self._asked_to_stop.is_set() and thread.is_alive() and self._search is not None:
+            if self._asked_to_stop.is_set() and not self._over.is_set() and self._search is not None:
                 self._search.stop()

@@ -316,6 +316,7 @@ class UciEngine:
                 self.write(f"info string {_plain(reason)}", "bestmove (none)")
             elif job.must_wait and not self._thread.asked_to_stop:
                 job.result = result
+                self.write(*self._infos(job, result))
             else:
                 self._say_best(job, result)
 

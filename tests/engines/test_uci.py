@@ -96,8 +96,10 @@ def test_an_infinite_search_that_ends_by_itself_waits_to_be_asked() -> None:
     gui = Gui()
     gui.say("position startpos", "go infinite nodes 8")
     wait_until(lambda: bool(gui.search.journal) and not gui.search.running.is_set())
+    assert " nodes 8 " in gui.hear("info depth")
     gui.say("isready")
-    assert gui.lines == ["readyok"]
+    assert "readyok" in gui.lines
+    assert not any(line.startswith("bestmove") for line in gui.lines)
     gui.say("stop")
     gui.hear("bestmove")
 
