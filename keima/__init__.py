@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from keima.errors import BadPosition as BadPosition
     from keima.errors import BadRecord as BadRecord
     from keima.errors import BadRequest as BadRequest
+    from keima.errors import BadStore as BadStore
     from keima.errors import BadWeights as BadWeights
     from keima.errors import IllegalMove as IllegalMove
     from keima.errors import KeimaError as KeimaError
@@ -70,6 +71,7 @@ _OWNERS: dict[str, tuple[str, str | None]] = {
     "IllegalMove": ("keima.errors", "IllegalMove"),
     "BadPosition": ("keima.errors", "BadPosition"),
     "BadRecord": ("keima.errors", "BadRecord"),
+    "BadStore": ("keima.errors", "BadStore"),
     "BadWeights": ("keima.errors", "BadWeights"),
     "BadRequest": ("keima.errors", "BadRequest"),
     "UnsupportedNetwork": ("keima.errors", "UnsupportedNetwork"),

@@ -57,3 +57,7 @@ class UnsupportedPosition(KeimaError, ValueError):
 
 class BadRequest(KeimaError, ValueError):
     """An option or argument outside what is accepted: an unknown backend, precision, symmetry, profile."""
+
+
+class BadStore(KeimaError, ValueError):
+    """A game store (.parquet) that cannot be read or written, is damaged, or holds something else."""

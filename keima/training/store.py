@@ -1,0 +1,187 @@
+"""The game store: collections of games as Parquet, one row a game, moves packed.
+
+A store is one `.parquet` file or a folder of them, all of one game; the file's metadata say which (`keima.store`,
+`keima.game`). Any Parquet reader opens it; `schema` tells the columns. Positions and planes are never stored: training
+replays the moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from keima.atomic import replacing
+from keima.errors import BadStore
+from keima.training.flat import FlatGames, flatten
+from keima.training.schema import FEW_VALUES, ROW_GROUP, SCHEMAS, VERSION, pa, pq, reading
+from keima.training.summary import summarise
+
+
+class GameStore:
+    """A store opened for reading; opening reads the files' footers only.
+
+    Attributes:
+        path: the file or folder.
+        game: "go" or "chess".
+        files: its Parquet files, in order.
+    """
+
+    def __init__(self, path: Path, game: str, files: tuple[Path, ...], counts: tuple[int, ...]) -> None:
+        self.path = path
+        self.game = game
+        self.files = files
+        self._counts = counts
+
+    @staticmethod
+    def open(path: Path | str) -> GameStore:
+        """Open a `.parquet` file, or a folder of them.
+
+        Raises:
+            BadStore: no such file, no Parquet, no game store, a newer version, or files of different games.
+        """
+        path = Path(path)
+        if path.is_dir():
+            files = tuple(sorted(file for file in path.glob("*.parquet") if not file.name.startswith(".")))
+            if not files:
+                raise BadStore("no .parquet files in this folder", source=str(path))
+        elif path.is_file():
+            files = (path,)
+        else:
+            raise BadStore("no such game store; `keima data import` makes one", source=str(path))
+        found = [_read_footer(file) for file in files]
+        game = found[0][0]
+        for file, (other, _) in zip(files, found, strict=True):
+            if other != game:
+                raise BadStore(f"holds {other}, but {files[0].name} beside it holds {game}", source=str(file))
+        return GameStore(path, game, files, tuple(count for _, count in found))
+
+    def __len__(self) -> int:
+        """How many games."""
+        return sum(self._counts)
+
+    def __repr__(self) -> str:
+        return f"<GameStore {self.path}: {len(self)} games of {self.game}>"
+
+    def table(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """These columns of all games (all columns if None), in the store's order.
+
+        Raises:
+            BadStore: an unknown column, or damaged data.
+        """
+        names = list(SCHEMAS[self.game].names if columns is None else columns)
+        self._check_columns(names)
+        schema = pa.schema([SCHEMAS[self.game].field(name) for name in names])
+        return pa.Table.from_batches(self.batches(names), schema=schema)
+
+    def batches(self, columns: Sequence[str] | None = None, rows: int = ROW_GROUP) -> Iterator[pa.RecordBatch]:
+        """These columns, some thousand games at a time: for stores larger than memory.
+
+        Raises:
+            BadStore: an unknown column, or damaged data.
+        """
+        names = list(SCHEMAS[self.game].names if columns is None else columns)
+        self._check_columns(names)
+        for file in self.files:
+            with reading(file), pq.ParquetFile(file) as parquet:
+                for batch in parquet.iter_batches(batch_size=rows, columns=names):
+                    yield batch.select(names)
+
+    def flat(self) -> FlatGames:
+        """All games as flat arrays, the moves memory-mapped; made once and kept beside the store (see `flat`).
+
+        Raises:
+            BadStore: damaged data, or there is nowhere to keep the arrays.
+        """
+        return flatten(self)
+
+    def info(self) -> dict[str, Any]:
+        """What is in the store, as JSON: see `keima.training.summary`.
+
+        Raises:
+            BadStore: damaged data.
+        """
+        return summarise(self)
+
+    def _check_columns(self, names: Sequence[str]) -> None:
+        known = SCHEMAS[self.game].names
+        for name in names:
+            if name not in known:
+                raise BadStore(f"no column {name!r}; a {self.game} store has {', '.join(known)}", source=str(self.path))
+
+
+class StoreWriter:
+    """Writes the rows of one store file; made by `writing`.
+
+    Attributes:
+        game: "go" or "chess".
+        games: rows written so far.
+    """
+
+    def __init__(self, game: str, stream: IO[bytes]) -> None:
+        self.game = game
+        self.games = 0
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+        schema = SCHEMAS[game]
+        few = [name for name in schema.names if name in FEW_VALUES]
+        self._writer = pq.ParquetWriter(stream, schema, compression="zstd", use_dictionary=few)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows; they are kept until a row group is full."""
+        if batch.num_rows:
+            self._waiting.append(batch)
+            self._rows += batch.num_rows
+            self.games += batch.num_rows
+        if self._rows >= ROW_GROUP:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is kept, and the footer."""
+        self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            self._writer.write_table(pa.Table.from_batches(self._waiting, SCHEMAS[self.game]), row_group_size=ROW_GROUP)
+        self._waiting, self._rows = [], 0
+
+
+@contextmanager
+def writing(path: Path | str, game: str) -> Iterator[StoreWriter]:
+    """A writer whose file takes its place when the block ends well; else whatever was there stays.
+
+    Raises:
+        BadStore: it cannot be written there, or the disk is full.
+    """
+    try:
+        with replacing(path) as stream:
+            writer = StoreWriter(game, stream)
+            yield writer
+            writer.close()
+    except OSError as error:
+        raise BadStore(f"cannot be written: {error.strerror or error}", source=str(path)) from error
+
+
+def _read_footer(file: Path) -> tuple[str, int]:
+    """(game, rows) of a store file. Raises BadStore if it is none."""
+    with reading(file):
+        metadata = pq.read_metadata(file)
+        schema = metadata.schema.to_arrow_schema()
+    facts = schema.metadata or {}
+    version = facts.get(b"keima.store", b"").decode("utf-8", "replace")
+    game = facts.get(b"keima.game", b"").decode("utf-8", "replace")
+    if not version:
+        raise BadStore(
+            "a Parquet file, but no game store of keima's (no `keima.store` in its metadata)", source=str(file)
+        )
+    if version != VERSION or game not in SCHEMAS:
+        raise BadStore(f"a store of {game!r}, version {version!r}; this keima reads version {VERSION} of "
+                       f"{' and '.join(SCHEMAS)}", source=str(file))  # fmt: skip
+    for field in SCHEMAS[game]:
+        index = schema.get_field_index(field.name)
+        if index < 0 or schema.field(index).type != field.type:
+            found = "is missing" if index < 0 else f"is {schema.field(index).type}"
+            raise BadStore(f"column {field.name} {found}; it must be {field.type}", source=str(file))
+    return game, metadata.num_rows
