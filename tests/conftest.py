@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,23 @@ from typing import Any
 import pytest
 
 DEFAULT_REFERENCE = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _fresh_networks_of_a_module() -> None:
+    """Networks that fixtures make with random weights are the same in every run."""
+    _seed()
+
+
+@pytest.fixture(autouse=True)
+def _fresh_networks() -> None:
+    """Networks that a test makes with random weights are the same in every run, whatever ran before."""
+    _seed()
+
+
+def _seed() -> None:
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)
 
 
 @pytest.fixture(scope="session")

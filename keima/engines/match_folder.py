@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import IO, Any
 
+from keima.atomic import replacing
 from keima.engines.game import Ending
 from keima.engines.openings import Opening
 from keima.errors import BadRecord, BadRequest
@@ -121,15 +121,8 @@ def _lock(file: IO[bytes]) -> None:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with replacing(path, "w") as stream:
+        stream.write(text)
 
 
 def record_text(number: int, names: Sequence[str], opening: Opening, ending: Ending) -> str:

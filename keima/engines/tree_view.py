@@ -32,8 +32,8 @@ def look_inside(search: Any) -> Inside | None:
     Args:
         search: `keima.search.search.Search`.
     """
-    tree, pipeline = _tree_of(search), getattr(search, "_pipeline", None)
-    if tree is None or pipeline is None:
+    tree = _tree_of(search)
+    if tree is None or search.position is None:
         return None
     nodes, root = tree.nodes, tree.roots[0]
     side = int(nodes["side"][0])
@@ -48,7 +48,7 @@ def look_inside(search: Any) -> Inside | None:
             continue
         describe(nodes, child, row)
         if row[VISITS] > 0:
-            name = pipeline.leaves.name(int(root["move"][e]), side)
+            name = search.move_name(int(root["move"][e]), side)
             scores[name] = -float(row[SCORE_MEAN])
             length = principal_variation(nodes, child, codes)
             pv_visits[name] = _visits_along(tree, child, codes[:length].tolist())
@@ -82,7 +82,7 @@ def look_at_usage(search: Any) -> Usage | None:
 
 def _tree_of(search: Any) -> Any:
     """The `keima.search.storage.Tree` of a search; None for what has none."""
-    return getattr(search, "_tree", None)
+    return getattr(search, "tree", None)
 
 
 def _visits_along(tree: Any, node: int, codes: list[int]) -> tuple[int, ...]:

@@ -98,6 +98,15 @@ class Search:
         """The tree itself, open to look at between runs: see `keima.search.tree` for its fields."""
         return self._tree
 
+    def move_name(self, code: int, side: int) -> str:
+        """What a move of the tree is called, made by `side` as nodes hold it ("Q16", "pass", "e2e4").
+
+        Raises:
+            BadRequest: no position set.
+        """
+        pipeline, _ = self._ready()
+        return str(pipeline.leaves.name(code, side))
+
     def clear(self) -> None:
         """Forget the tree and the position, and start the random numbers anew."""
         with self._not_running(), self._lock:

@@ -201,7 +201,7 @@ class _Lines:
     """A text stream over bytes that counts lines; UTF-8, and Latin-1 for lines that are not.
 
     A game ends where the first tag of another one begins, if no empty line has ended it before. Only a comment reads on
-    past an empty line; where that meets such a tag, the comment was never closed.
+    past an empty line; where that meets such a tag, or the end of the file, the comment was never closed.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -215,15 +215,17 @@ class _Lines:
         self.first = 0
         self.in_moves = False
         self.after_blank = False
-        self.unclosed = False
+        self.unclosed = ""
+        self.ended = False
 
     def readline(self) -> str:
         """The next line, "" at the end."""
         data, self.held = self.held or self.stream.readline(LONGEST_LINE), b""
         if not data:
+            self.ended = True
             return ""
         if self.in_moves and data.startswith(b"[Event "):
-            self.held, self.unclosed = data, self.after_blank
+            self.held, self.unclosed = data, "; it runs into the next game" if self.after_blank else ""
             return ""
         self.line += 1
         self.after_blank = data.isspace()
@@ -289,7 +291,9 @@ class _Builder(chess.pgn.GameBuilder[chess.pgn.Game]):
         self.in_variation = True
 
     def visit_comment(self, comment: str) -> None:
-        """Keep a comment, unless its move is passed over."""
+        """Keep a comment, unless its move is passed over. One for which the file was read to its end is not closed."""
+        if self.lines.ended:
+            self.lines.unclosed = "; it runs to the end of the file"
         if not self.cut_at:
             super().visit_comment(comment)
 
@@ -353,7 +357,7 @@ def _record(game: chess.pgn.Game, builder: _Builder, source: str, index: int) ->
         line, message = builder.broken
         raise bad(message, line)
     if builder.lines.unclosed:
-        raise bad("a comment {… is never closed; it runs into the next game", builder.lines.line)
+        raise bad(f"a comment {{… is never closed{builder.lines.unclosed}", builder.lines.line)
     if not game.variations and not builder.tagged:
         raise bad("holds neither tags nor moves")
     notes = builder.notes

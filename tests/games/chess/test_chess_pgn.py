@@ -126,6 +126,15 @@ def test_a_comment_that_is_never_closed_costs_its_own_game_only() -> None:
     assert (after.event, after.moves, after.index, after.first_line) == ("after", ("c2c4",), 3, 8)
 
 
+def test_a_comment_that_runs_to_the_end_of_the_file_is_reported() -> None:
+    for text in ("1. e4 {oh", "1. e4 {oh\n2. d4 *\n", "1. e4 {oh\n\n"):
+        (unclosed,) = read_pgn_text(text)
+        assert isinstance(unclosed, BadRecord)
+        assert unclosed.message == "a comment {… is never closed; it runs to the end of the file"
+    (closed,) = games("1. e4 {oh}")
+    assert closed.line[0].comment == "oh"
+
+
 def test_games_without_an_empty_line_between_them_are_told_apart() -> None:
     one, two = games('[Event "one"]\n1. d4 {a\n\nb} *\n[Event "two"]\n1. e4 *\n')
     assert (one.event, one.moves, one.comments) == ("one", ("d2d4",), {1: "a\n\nb"})
