@@ -1,9 +1,11 @@
 """What the search costs: visits/s beside the evaluator's own speed, its own time a visit, the memory of a big tree.
 
 python benchmarks/bench_search.py [--go NETWORK] [--chess NETWORK] [--batch 16] [--precision bf16] [--million]
+    [--katago katago] [--lc0 lc0]
 
 ratio    visits/s of a search against `Evaluator.submit` on encoded batches of the same size, two under way; rounds
          interleaved, the best of each counts. Evaluations taken from equal positions are left out of the visits.
+         Where KataGo or lc0 is installed (or named), its own visits/s with the same network on the same CPU follow.
 own cost CPU time a visit with a network that costs nothing: its answers lie ready, only the tree works; then with
          the encoding of every leaf as well. Aimed at: 40 µs Go, 15 µs chess, without encoding.
 memory   bytes and seconds of a tree of a million visits (`--million`). Aimed at: 1 GiB.
@@ -13,10 +15,12 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from other_engines import find_engine, katago_visits, lc0_nodes
 
 import keima
 from keima.encodings.encoding import Batch
@@ -118,8 +122,8 @@ def search_rates(evaluator: Any, position: Any, seconds: float) -> tuple[float, 
     return result.evaluations / spent, (result.visits - before) / spent
 
 
-def print_ratio(name: str, path: str, batch: int, precision: str, seconds: float, rounds: int) -> None:
-    """The search's speed beside the evaluator's."""
+def print_ratio(name: str, path: str, batch: int, precision: str, seconds: float, rounds: int) -> float:
+    """The search's speed beside the evaluator's; its visits/s."""
     network = keima.load(path)
     evaluator = keima.Evaluator(network, "openvino", precision, batch)
     position = start_position(network.encoding.game)
@@ -136,6 +140,21 @@ def print_ratio(name: str, path: str, batch: int, precision: str, seconds: float
     print(f"  evaluator alone {alone:8,.0f} evaluations/s")
     print(f"  search          {with_tree:8,.0f} evaluations/s, {visits:,.0f} visits/s")
     print(f"  ratio           {with_tree / alone:8.2f} (best rounds; median round {sorted(ratios)[rounds // 2]:.2f})")
+    return visits
+
+
+def print_other(name: str, command: str, path: str, visits: float) -> None:
+    """The other engine's speed, if it is installed, and ours beside it."""
+    program = find_engine(command)
+    if program is None:
+        print(f"  {command} is not installed: no comparison")
+        return
+    position = start_position(name)
+    if name == "go":
+        other = katago_visits(program, path, list(position.moves), position.xsize, 1000)
+    else:
+        other = lc0_nodes(program, path, list(position.moves), 5000)
+    print(f"  {Path(program).name:15} {other:8,.0f} visits/s; keima makes {visits / other:.2f} times as many")
 
 
 def print_million(game: str) -> None:
@@ -158,14 +177,20 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--million", action="store_true")
+    parser.add_argument("--katago", default="katago", help="KataGo's program")
+    parser.add_argument("--lc0", default="lc0", help="lc0's program")
     arguments = parser.parse_args()
     for game, encoding, aim in (("go", KataGoEncoding(), 40), ("chess", Lc0Encoding(), 15)):
         bare = own_cost(game, NoEncoding(game), 8_000, 64)
         whole = own_cost(game, encoding, 8_000, 64)
         print(f"{game}: {bare:.1f} µs a visit without encoding (aim {aim}), {whole:.1f} µs with it")
-    for name, path in (("go", arguments.go), ("chess", arguments.chess)):
+    for name, path, other in (
+        ("go", arguments.go, arguments.katago),
+        ("chess", arguments.chess, arguments.lc0),
+    ):
         if path:
-            print_ratio(name, path, arguments.batch, arguments.precision, arguments.seconds, arguments.rounds)
+            rates = (arguments.batch, arguments.precision, arguments.seconds, arguments.rounds)
+            print_other(name, other, path, print_ratio(name, path, *rates))
     if arguments.million:
         for game in ("go", "chess"):
             print_million(game)
