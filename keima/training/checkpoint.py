@@ -1,10 +1,10 @@
-"""Checkpoints: everything a run needs to go on as if it had never stopped, in a folder that appears whole or not at all.
+"""Checkpoints: all a run needs to go on as if it had never stopped, in a folder that appears whole or not at all.
 
     RUN/checkpoints/step-000001000/
         network.safetensors      the network, a file that `keima.load` opens
         average.safetensors      its running average (EMA), the same; absent without one
         optimizer.safetensors    the optimizer's tensors, "PARAMETER/NAME" each
-        random.safetensors       states of PyTorch's random generators, one process's after the other
+        random.safetensors       states of PyTorch's random generators, the first process's
         state.json               step, sums not yet written to metrics.jsonl, versions
 
 Nothing in it can be executed. The folder is written under another name, forced to the disk and renamed; a process that
@@ -135,7 +135,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 def newest_checkpoint(folder: Path) -> tuple[Checkpoint | None, list[str]]:
     """The newest checkpoint that can be read (None where there is none), and what is wrong with newer ones."""
-    complaints = []
+    complaints: list[str] = []
     for _, path in reversed(list_checkpoints(folder)):
         try:
             return read_checkpoint(path), complaints
@@ -155,31 +155,13 @@ def remove_after(folder: Path, step: int) -> None:
 
 
 def _write_files(folder: Path, network: Network, checkpoint: Checkpoint) -> None:
-    with _holding(network, checkpoint.network):
-        write_safetensors(network, folder / "network.safetensors")
+    write_safetensors(network, folder / "network.safetensors", checkpoint.network)
     if checkpoint.average is not None:
-        with _holding(network, checkpoint.average):
-            write_safetensors(network, folder / "average.safetensors")
+        write_safetensors(network, folder / "average.safetensors", checkpoint.average)
     _write(folder / "optimizer.safetensors", save_tensors(_on_cpu(checkpoint.optimizer)))
     _write(folder / "random.safetensors", save_tensors(_on_cpu(checkpoint.random)))
     state = {"version": VERSION, "step": checkpoint.step, **checkpoint.state}
     _write(folder / "state.json", json.dumps(state, indent=1).encode() + b"\n")
-
-
-class _holding:  # noqa: N801  (reads as a word: with _holding(network, state))
-    """For a while, the network's `state_dict` is another one; its own tensors are not touched."""
-
-    def __init__(self, network: Network, state: Mapping[str, Tensor]) -> None:
-        self.network, self.state = network, state
-
-    def __enter__(self) -> None:
-        self.handle = self.network.register_state_dict_post_hook(self._replace)
-
-    def __exit__(self, *_: object) -> None:
-        self.handle.remove()
-
-    def _replace(self, _module: Any, state: dict[str, Any], _prefix: str, _metadata: Any) -> None:
-        state.update(self.state)
 
 
 def _on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

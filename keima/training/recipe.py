@@ -89,7 +89,7 @@ class NetworkRecipe:
     sizes: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DataRecipe:
     """[data]: game stores and which of their positions.
 
@@ -116,7 +116,7 @@ class LossRecipe:
     weights: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class OptimizerRecipe:
     """[optimizer].
 
@@ -163,7 +163,7 @@ class ScheduleRecipe:
     minimum: float = _setting(0.0, _share)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RunRecipe:
     """[run]: how long, how large, on what, and how often to look.
 

@@ -47,8 +47,15 @@ def looks_like_safetensors(data: bytes) -> bool:
     return len(data) > 9 and 2 <= int.from_bytes(data[:8], "little") <= _MAX_HEADER and data[8:9] == b"{"
 
 
-def write_safetensors(network: Network, path: str | os.PathLike[str]) -> None:
+def write_safetensors(
+    network: Network, path: str | os.PathLike[str], state: Mapping[str, Tensor] | None = None
+) -> None:
     """Write any registered network, whole or not at all.
+
+    Args:
+        network: the network.
+        path: the file.
+        state: tensors to write in place of the network's own, by the same names (its running average).
 
     Raises:
         UnsupportedNetwork: the network's class is not registered.
@@ -62,7 +69,8 @@ def write_safetensors(network: Network, path: str | os.PathLike[str]) -> None:
         "keima.network": json.dumps(contents),
         "keima.pedigree": json.dumps({**asdict(network.pedigree), "details": dict(network.pedigree.details)}),
     }
-    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
+    weights = network.state_dict() if state is None else state
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
     atomic_write(path, save_tensors(tensors, metadata))
 
 

@@ -1,0 +1,240 @@
+"""How good a network is on held-out games: the moves it would have guessed, how well its values are founded.
+
+- *top-1, top-5*: share of positions in which the move played is the network's first, or among its first five. Over all
+  moves, legal or not, as the papers count. AlphaGo reached 57.0 % of KGS moves (Silver et al. 2016, Extended Data
+  Table 3), AlphaGo Zero's supervised network 60.4 % (2017, Extended Data Table 1).
+- *cross-entropy*: mean −log p(move played), nats.
+- *value MSE*: mean (v − z)², v and z in [−1, 1], side to move. The papers divide it by 4 (2017, Fig. 3c).
+- *Brier*: mean (p − y)² of the expected result p = win + draw/2 against y: 1 won, ½ drawn, 0 lost.
+- *calibration* (ECE): positions in ten bins by p; the mean distance of a bin's mean p and mean y, weighted by its
+  positions (Guo et al. 2017, arXiv:1706.04599). The same for the policy: p of the first move, y whether it was played.
+- *phases*: all of these by ply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from keima.networks.network import Heads, Network
+from keima.training.objective import network_inputs
+
+Array = NDArray[Any]
+
+BINS = 10
+PHASES = {"go": (30, 10), "chess": (20, 8)}
+"""Game → plies of a phase, and how many phases; the last takes all that comes after."""
+
+_POLICY = ("policy", "top1", "top5", "cross_entropy")
+_VALUE = ("value", "square", "brier", "right", "decided")
+_CALIBRATION = ("value_count", "value_expected", "value_found", "policy_count", "policy_expected", "policy_found")
+
+
+class Tally:
+    """Sums over positions, by phase and by bin; tallies of several processes add up.
+
+    Attributes:
+        game: "go" or "chess".
+        phases: float64 [9, phases], rows as `_POLICY` and `_VALUE` name them.
+        bins: float64 [6, BINS], rows as `_CALIBRATION` names them.
+    """
+
+    def __init__(self, game: str) -> None:
+        self.game = game
+        self.phases = np.zeros((len(_POLICY) + len(_VALUE), PHASES[game][1]))
+        self.bins = np.zeros((len(_CALIBRATION), BINS))
+
+    def add(self, heads: Heads, policy: Array | None, value: Array, ply: Array) -> None:
+        """Take in N answers.
+
+        Args:
+            heads: the network's answers.
+            policy: int64 [N], index of the move played, −1 where there is none; None for a network without a policy.
+            value: float32 [N], result in [−1, 1] of the side to move, nan unknown.
+            ply: int [N], from 0.
+        """
+        width, count = PHASES[self.game]
+        phase = np.minimum(ply // width, count - 1)
+        if policy is not None and (policy >= 0).any():
+            known = policy >= 0
+            self._add_policy(heads.policy[known], policy[known], phase[known])
+        if heads.value is not None and not np.isnan(value).all():
+            known = ~np.isnan(value)
+            self._add_value(heads.value[known], value[known], phase[known])
+
+    def _add_policy(self, logits: Array, played: Array, phase: Array) -> None:
+        logits = logits.astype(np.float64)
+        shifted = logits - logits.max(axis=1, keepdims=True)
+        log_probability = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        own = np.take_along_axis(logits, played[:, None], axis=1)
+        better = (logits > own).sum(axis=1)
+        equal_before = ((logits == own) & (np.arange(logits.shape[1]) < played[:, None])).sum(axis=1)
+        rank = better + equal_before
+        log_own = np.take_along_axis(log_probability, played[:, None], axis=1)[:, 0]
+        columns = (np.ones(len(played)), rank < 1, rank < 5, -log_own)
+        for row, numbers in enumerate(columns):
+            np.add.at(self.phases[row], phase, numbers)
+        self._add_bins(3, np.exp(log_probability.max(axis=1)), rank < 1)
+
+    def _add_value(self, found: Array, result: Array, phase: Array) -> None:
+        found, result = found.astype(np.float64), result.astype(np.float64)
+        expected, reached = (1 + found) / 2, (1 + result) / 2
+        decided = result != 0
+        columns = (
+            np.ones(len(found)),
+            (found - result) ** 2,
+            (expected - reached) ** 2,
+            decided & (np.sign(found) == np.sign(result)),
+            decided,
+        )
+        for row, numbers in enumerate(columns):
+            np.add.at(self.phases[len(_POLICY) + row], phase, numbers)
+        self._add_bins(0, expected, reached)
+
+    def _add_bins(self, row: int, expected: Array, found: Array) -> None:
+        bins = np.clip((expected * BINS).astype(np.int64), 0, BINS - 1)
+        for offset, numbers in enumerate((np.ones(len(expected)), expected, found)):
+            np.add.at(self.bins[row + offset], bins, numbers)
+
+    def vector(self) -> Array:
+        """All sums in one float64 vector."""
+        return np.concatenate([self.phases.ravel(), self.bins.ravel()])
+
+    def set_vector(self, sums: Array) -> None:
+        """Put the sums of a vector in place of these."""
+        split = self.phases.size
+        self.phases = sums[:split].reshape(self.phases.shape)
+        self.bins = sums[split:].reshape(self.bins.shape)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The numbers of one evaluation; see the module's head. None where the network or the data has no such thing.
+
+    Attributes:
+        positions: how many.
+        top1, top5: shares in [0, 1].
+        cross_entropy: nats.
+        value_mse: in [0, 4].
+        value_accuracy: share of decided games whose winner the sign of the value names.
+        brier: in [0, 1].
+        value_ece, policy_ece: in [0, 1].
+        phases: for each phase its first ply and the same numbers, those of no positions left out.
+        calibration: "value" and "policy" → for each bin in use its count, expected and found share.
+    """
+
+    positions: int
+    top1: float | None
+    top5: float | None
+    cross_entropy: float | None
+    value_mse: float | None
+    value_accuracy: float | None
+    brier: float | None
+    value_ece: float | None
+    policy_ece: float | None
+    phases: list[dict[str, float]]
+    calibration: dict[str, list[dict[str, float]]]
+
+    def to_json(self) -> dict[str, Any]:
+        """What is known, as plain data."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    def summary(self) -> str:
+        """One line for people."""
+        shares = {"top-1": self.top1, "top-5": self.top5, "winner": self.value_accuracy}
+        numbers = {"cross-entropy": self.cross_entropy, "value MSE": self.value_mse, "ECE": self.value_ece}
+        words = [f"{name} {value:.2%}" for name, value in shares.items() if value is not None]
+        words += [f"{name} {value:.4f}" for name, value in numbers.items() if value is not None]
+        return f"{self.positions:,} held-out positions: {', '.join(words)}"
+
+
+def report(tally: Tally) -> Evaluation:
+    """The numbers that sums stand for."""
+    width = PHASES[tally.game][0]
+    phases = []
+    for index, sums in enumerate(tally.phases.T):
+        numbers = _means(sums)
+        if numbers:
+            phases.append({"ply": index * width, **numbers})
+    totals = tally.phases.sum(axis=1)
+    means = _means(totals)
+    return Evaluation(
+        positions=int(max(totals[0], totals[len(_POLICY)])),
+        top1=means.get("top1"),
+        top5=means.get("top5"),
+        cross_entropy=means.get("cross_entropy"),
+        value_mse=means.get("value_mse"),
+        value_accuracy=means.get("value_accuracy"),
+        brier=means.get("brier"),
+        value_ece=_calibration_error(tally.bins[:3]),
+        policy_ece=_calibration_error(tally.bins[3:]),
+        phases=phases,
+        calibration={"value": _bins(tally.bins[:3]), "policy": _bins(tally.bins[3:])},
+    )
+
+
+def _means(sums: Array) -> dict[str, float]:
+    """Means of one column of sums; what no position has is left out."""
+    policy, top1, top5, cross_entropy, value, square, brier, right, decided = sums.tolist()
+    means: dict[str, float] = {}
+    if policy:
+        means |= {"positions": policy, "top1": top1 / policy, "top5": top5 / policy}
+        means["cross_entropy"] = cross_entropy / policy
+    if value:
+        means |= {"positions": max(policy, value), "value_mse": square / value, "brier": brier / value}
+    if decided:
+        means["value_accuracy"] = right / decided
+    return means
+
+
+def _calibration_error(sums: Array) -> float | None:
+    count, expected, found = sums
+    return float(np.abs(expected - found).sum() / count.sum()) if count.sum() else None
+
+
+def _bins(sums: Array) -> list[dict[str, float]]:
+    return [
+        {"positions": count, "expected": expected / count, "found": found / count}
+        for count, expected, found in sums.T.tolist()
+        if count
+    ]
+
+
+@torch.no_grad()
+def tally_batches(network: Network, batches: Iterable[Any], autocast: Callable[[], Any]) -> Tally:
+    """Evaluate batches.
+
+    Args:
+        network: in evaluation mode, on the device of the batches.
+        batches: tensors as the loss takes them.
+        autocast: makes the context of the run's precision.
+    """
+    tally = Tally(network.encoding.game)
+    has_policy = "policy" in network.output_names
+    for batch in batches:
+        with autocast():
+            output = network(**network_inputs(network, batch))
+        arrays = {name: getattr(output, name).float().cpu().numpy() for name in network.output_names}
+        heads = network.decode(arrays, _context(batch))
+        policy = batch.policy.cpu().numpy() if has_policy else None
+        tally.add(heads, policy, batch.value.cpu().numpy(), batch.ply.cpu().numpy())
+    return tally
+
+
+_LEELA_ZERO_BLACK_TO_PLAY = 16
+"""The plane that is all ones when Black is to play (`keima.encodings.alphago_zero.LEELA_ZERO_PLANES`)."""
+
+
+def _context(batch: Any) -> Mapping[str, Array]:
+    """What decoding needs besides the outputs; games of no result are not among the targets."""
+    n, channels = batch.planes.shape[:2]
+    context: dict[str, Array] = {"no_result_allowed": np.zeros(n, bool), "policy_optimism": np.zeros(n, np.float32)}
+    if channels == _LEELA_ZERO_BLACK_TO_PLAY + 2:
+        black = batch.planes[:, _LEELA_ZERO_BLACK_TO_PLAY].amax(dim=(1, 2)) > 0
+        context["black_to_play"] = black.cpu().numpy()
+    return context

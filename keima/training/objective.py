@@ -1,0 +1,103 @@
+"""What one training step differentiates: network, then loss, as one module; and the trunk's memory.
+
+Network and loss stand in one module because Lightning Fabric and `DistributedDataParallel` wrap what is called: its
+outputs are a dictionary of scalars, and mixed precision covers both parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from typing import Any
+
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from keima.networks.katago import NormAct
+from keima.networks.network import Network
+from keima.networks.registry import KINDS, kind_of
+
+TOTAL = "loss"
+"""The name of the sum of all terms, the number that is minimised."""
+
+
+class Objective(nn.Module):
+    """A network and its loss.
+
+    Args:
+        network: the network that is trained.
+        loss: (network outputs, batch) → `LossTerms`, of `keima.training.losses`.
+    """
+
+    def __init__(self, network: Network, loss: Any) -> None:
+        super().__init__()
+        self.network = network
+        self.loss = loss
+
+    def forward(self, carried: Carried) -> dict[str, Tensor]:
+        """A batch of tensors → the terms of its loss, float32 scalars, and `TOTAL`, their weighted sum."""
+        batch = carried.batch
+        terms = self.loss(self.network(**network_inputs(self.network, batch)), batch)
+        return {TOTAL: terms.total, **terms.named}
+
+
+class Carried:
+    """A batch on its way through Lightning Fabric, which takes frozen dataclasses apart and this not."""
+
+    def __init__(self, batch: Any) -> None:
+        self.batch = batch
+
+
+def network_inputs(network: Network, batch: Any) -> dict[str, Tensor]:
+    """What the network's `forward` takes of a batch; the mask goes where boards of several sizes share it."""
+    inputs = {name: getattr(batch, name) for name in network.input_names}
+    if batch.mask is not None:
+        inputs["mask"] = batch.mask
+    return inputs
+
+
+def checkpoint_trunk(network: Network) -> int:
+    """Have each block of the trunk forget its inner values and make them anew in the backward pass.
+
+    The same numbers come out (batch norms keep their running statistics still the second time); memory falls from all
+    inner values to one activation a block, for about a third more time.
+
+    Returns:
+        How many blocks were changed.
+    """
+    blocks = list(_blocks(network))
+    for block in blocks:
+        contexts = partial(_contexts, block)
+        block.forward = partial(checkpoint, block.forward, use_reentrant=False, context_fn=contexts)
+    return len(blocks)
+
+
+def _blocks(network: Network) -> Iterator[nn.Module]:
+    """The trunk's blocks: what stands directly in its sequences."""
+    for name in KINDS[kind_of(network)].trunk:
+        module = getattr(network, name)
+        if isinstance(module, (nn.Sequential, nn.ModuleList)):
+            yield from (block for block in module if any(True for _ in block.parameters()))
+
+
+def _contexts(block: nn.Module) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    return nullcontext(), _statistics_held(block)
+
+
+@contextmanager
+def _statistics_held(block: nn.Module) -> Iterator[None]:
+    """Batch norms inside use the batch's statistics and remember nothing of them."""
+    plain = [module for module in block.modules() if isinstance(module, nn.BatchNorm2d)]
+    katago = [module for module in block.modules() if isinstance(module, NormAct)]
+    for batch_norm in plain:
+        batch_norm.track_running_stats = False
+    for norm in katago:
+        norm.momentum = 0.0
+    try:
+        yield
+    finally:
+        for batch_norm in plain:
+            batch_norm.track_running_stats = True
+        for norm in katago:
+            del norm.momentum
