@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from keima.cli import analysis, bench, compress, convert, eval, gtp, match, planes, review, show, uci
+from keima.cli import analysis, bench, compress, convert, data, eval, gtp, match, planes, review, show, uci
 from keima.cli.common import Group
 
 app = typer.Typer(
@@ -50,6 +50,7 @@ _VERBS = (
 )
 for _name, _verb, _examples, _short in _VERBS:
     app.command(_name, epilog=_examples, short_help=_short)(_verb)
+app.add_typer(data.app, name="data", short_help="Game stores for training: import, info, split.")
 app.add_typer(compress.app, name="compress", short_help="Make a network smaller: fold.")
 
 

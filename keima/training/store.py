@@ -8,7 +8,7 @@ replays the moves.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -142,6 +142,12 @@ class StoreWriter:
         self._flush()
         self._writer.close()
 
+    def abandon(self) -> None:
+        """Let go of the stream: an unfinished file is of no use, and Arrow would still write to it when collected."""
+        with suppress(OSError, ValueError, pa.ArrowException):
+            self._writer.close()
+        self._writer.is_open = False
+
     def _flush(self) -> None:
         if self._waiting:
             self._writer.write_table(pa.Table.from_batches(self._waiting, SCHEMAS[self.game]), row_group_size=ROW_GROUP)
@@ -158,8 +164,11 @@ def writing(path: Path | str, game: str) -> Iterator[StoreWriter]:
     try:
         with replacing(path) as stream:
             writer = StoreWriter(game, stream)
-            yield writer
-            writer.close()
+            try:
+                yield writer
+                writer.close()
+            finally:
+                writer.abandon()
     except OSError as error:
         raise BadStore(f"cannot be written: {error.strerror or error}", source=str(path)) from error
 
