@@ -22,7 +22,6 @@ import torch
 from numpy.typing import NDArray
 
 from keima.networks.network import Heads, Network
-from keima.training.objective import network_inputs
 
 Array = NDArray[Any]
 
@@ -49,13 +48,13 @@ class Tally:
         self.phases = np.zeros((len(_POLICY) + len(_VALUE), PHASES[game][1]))
         self.bins = np.zeros((len(_CALIBRATION), BINS))
 
-    def add(self, heads: Heads, policy: Array | None, value: Array, ply: Array) -> None:
+    def add(self, heads: Heads, policy: Array | None, value: Array | None, ply: Array) -> None:
         """Take in N answers.
 
         Args:
             heads: the network's answers.
             policy: int64 [N], index of the move played, −1 where there is none; None for a network without a policy.
-            value: float32 [N], result in [−1, 1] of the side to move, nan unknown.
+            value: float32 [N], result in [−1, 1] of the side to move, nan unknown; None where none is.
             ply: int [N], from 0.
         """
         width, count = PHASES[self.game]
@@ -63,7 +62,7 @@ class Tally:
         if policy is not None and (policy >= 0).any():
             known = policy >= 0
             self._add_policy(heads.policy[known], policy[known], phase[known])
-        if heads.value is not None and not np.isnan(value).all():
+        if heads.value is not None and value is not None and not np.isnan(value).all():
             known = ~np.isnan(value)
             self._add_value(heads.value[known], value[known], phase[known])
 
@@ -218,23 +217,18 @@ def tally_batches(network: Network, batches: Iterable[Any], autocast: Callable[[
     has_policy = "policy" in network.output_names
     for batch in batches:
         with autocast():
-            output = network(**network_inputs(network, batch))
+            output = network(**batch.inputs())
         arrays = {name: getattr(output, name).float().cpu().numpy() for name in network.output_names}
         heads = network.decode(arrays, _context(batch))
         policy = batch.policy.cpu().numpy() if has_policy else None
-        tally.add(heads, policy, batch.value.cpu().numpy(), batch.ply.cpu().numpy())
+        tally.add(heads, policy, None if batch.value is None else batch.value.cpu().numpy(), batch.ply.cpu().numpy())
     return tally
-
-
-_LEELA_ZERO_BLACK_TO_PLAY = 16
-"""The plane that is all ones when Black is to play (`keima.encodings.alphago_zero.LEELA_ZERO_PLANES`)."""
 
 
 def _context(batch: Any) -> Mapping[str, Array]:
     """What decoding needs besides the outputs; games of no result are not among the targets."""
-    n, channels = batch.planes.shape[:2]
+    n = len(batch.planes)
     context: dict[str, Array] = {"no_result_allowed": np.zeros(n, bool), "policy_optimism": np.zeros(n, np.float32)}
-    if channels == _LEELA_ZERO_BLACK_TO_PLAY + 2:
-        black = batch.planes[:, _LEELA_ZERO_BLACK_TO_PLAY].amax(dim=(1, 2)) > 0
-        context["black_to_play"] = black.cpu().numpy()
+    if batch.first_to_move is not None:
+        context["black_to_play"] = batch.first_to_move.cpu().numpy()
     return context

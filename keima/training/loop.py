@@ -50,8 +50,10 @@ from keima.training.preflight import (
     build_network,
     check_folder,
     check_room,
+    check_store,
     find_world,
     optimizer_groups,
+    position_filter,
 )
 from keima.training.recipe import Recipe
 from keima.training.run_folder import CHECKPOINTS, PLOTS, check_same_run, free_reserve, take_reserve, write_settings
@@ -62,6 +64,10 @@ _ENDINGS = {"katago": ".bin.gz", "lc0": ".pb.gz", "leela-zero": ".txt.gz"}
 
 _TURN = 3.0
 """Seconds that each further process waits before it keeps what the others should have kept."""
+
+
+_TEST_SEED = 0
+"""The same held-out positions for every run."""
 
 
 class Batches(Protocol):
@@ -92,7 +98,7 @@ class Sources:
     Attributes:
         train: this process's part of each batch.
         test: the same of held-out games; None without them.
-        loss: (network outputs, batch) → `LossTerms`.
+        loss: (network outputs, batch, share) → `LossTerms`.
     """
 
     train: Batches
@@ -154,6 +160,9 @@ def train(
     world = find_world(recipe)
     network = build_network(recipe)
     target = Path(folder)
+    if open_sources is None:
+        for key in ("train", "test") if recipe.data.test else ("train",):
+            check_store(recipe, key, network)
     check_folder(target)
     size = check_room(recipe, target, network)
     check_same_run(recipe, target)
@@ -167,9 +176,35 @@ def open_stores(recipe: Recipe, network: Network, world: World, rank: int) -> So
     Raises:
         BadRequest: a store that cannot be read or has no position for this network; an unknown term of the loss.
     """
-    from keima.training.stores import open_sources
+    from keima.training.batches import Loader
+    from keima.training.losses import loss_for
 
-    return open_sources(recipe, network, world.size, rank)
+    try:
+        loss = loss_for(network, recipe.loss.weights)
+    except BadRequest as error:
+        raise recipe.error("loss", error.message) from error
+    run = recipe.run
+
+    def loader(key: str, seed: int, targets: frozenset[str], symmetries: bool) -> Loader:
+        store = check_store(recipe, key, network)
+        try:
+            return Loader(
+                store,
+                network.encoding,
+                run.batch_size // (run.accumulate * world.size),
+                seed=seed,
+                symmetries=symmetries,
+                workers=recipe.data.workers,
+                targets=targets,
+                positions=position_filter(recipe),
+                rank=rank,
+                world_size=world.size,
+            )
+        except BadRequest as error:
+            raise recipe.error(f"data.{key}", error.message) from error
+
+    test = loader("test", _TEST_SEED, frozenset({"policy", "value"}), False) if recipe.data.test else None
+    return Sources(loader("train", run.seed, loss.targets, recipe.data.symmetries), test, loss)
 
 
 class Trainer:
@@ -214,7 +249,8 @@ class Trainer:
             share_batch_norms(self.network)
         if run.gradient_checkpointing:
             checkpoint_trunk(self.network)
-        objective: nn.Module = Objective(self.network, self.sources.loss)
+        share = self._mean_over_processes if self.world.size > 1 else None
+        objective: nn.Module = Objective(self.network, self.sources.loss, share)
         if self.fabric.device.type == "cuda":
             objective.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if run.compile:

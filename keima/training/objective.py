@@ -6,7 +6,7 @@ outputs are a dictionary of scalars, and mixed precision covers both parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -27,18 +27,20 @@ class Objective(nn.Module):
 
     Args:
         network: the network that is trained.
-        loss: (network outputs, batch) → `LossTerms`, of `keima.training.losses`.
+        loss: (network outputs, batch, share) → `LossTerms`, as `keima.training.losses.Loss`.
+        share: the mean over the processes that train together; None for one process.
     """
 
-    def __init__(self, network: Network, loss: Any) -> None:
+    def __init__(self, network: Network, loss: Any, share: Callable[[Tensor], Tensor] | None = None) -> None:
         super().__init__()
         self.network = network
         self.loss = loss
+        self.share = share
 
     def forward(self, carried: Carried) -> dict[str, Tensor]:
         """A batch of tensors → the terms of its loss, float32 scalars, and `TOTAL`, their weighted sum."""
         batch = carried.batch
-        terms = self.loss(self.network(**network_inputs(self.network, batch)), batch)
+        terms = self.loss(self.network(**batch.inputs()), batch, self.share)
         return {TOTAL: terms.total, **terms.named}
 
 
@@ -47,14 +49,6 @@ class Carried:
 
     def __init__(self, batch: Any) -> None:
         self.batch = batch
-
-
-def network_inputs(network: Network, batch: Any) -> dict[str, Tensor]:
-    """What the network's `forward` takes of a batch; the mask goes where boards of several sizes share it."""
-    inputs = {name: getattr(batch, name) for name in network.input_names}
-    if batch.mask is not None:
-        inputs["mask"] = batch.mask
-    return inputs
 
 
 def checkpoint_trunk(network: Network) -> int:
@@ -88,16 +82,14 @@ def _contexts(block: nn.Module) -> tuple[AbstractContextManager[None], AbstractC
 @contextmanager
 def _statistics_held(block: nn.Module) -> Iterator[None]:
     """Batch norms inside use the batch's statistics and remember nothing of them."""
-    plain = [module for module in block.modules() if isinstance(module, nn.BatchNorm2d)]
-    katago = [module for module in block.modules() if isinstance(module, NormAct)]
-    for batch_norm in plain:
-        batch_norm.track_running_stats = False
-    for norm in katago:
+    norms = [module for module in block.modules() if isinstance(module, (nn.BatchNorm2d, NormAct))]
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
         norm.momentum = 0.0
     try:
         yield
     finally:
-        for batch_norm in plain:
-            batch_norm.track_running_stats = True
-        for norm in katago:
-            del norm.momentum
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm.momentum = momentum
+            if isinstance(norm, nn.BatchNorm2d) and norm.num_batches_tracked is not None:
+                norm.num_batches_tracked.sub_(1)

@@ -15,6 +15,7 @@ from torch import Tensor
 from keima.errors import BadRequest, KeimaError
 from keima.networks.network import Network
 from keima.networks.registry import create
+from keima.training.batches import PositionFilter
 from keima.training.recipe import Recipe
 from keima.training.run_folder import CHECKPOINTS, RESERVE
 
@@ -181,6 +182,26 @@ def check_store(recipe: Recipe, key: str, network: Network) -> Any:
     if not len(store):
         raise recipe.error(f"data.{key}", f"{path} holds no games")
     return store
+
+
+def position_filter(recipe: Recipe) -> PositionFilter:
+    """Which positions of the stores to take.
+
+    Raises:
+        BadRequest: a rank that is none.
+    """
+    data = recipe.data
+    try:
+        return PositionFilter(
+            first_ply=data.first_ply,
+            last_ply=data.last_ply,
+            lowest_rank=data.lowest_rank,
+            lowest_rating=data.lowest_rating,
+            known_winner=data.known_winner,
+            one_per_game=data.one_per_game,
+        )
+    except BadRequest as error:
+        raise recipe.error("data.lowest_rank", error.message) from error
 
 
 def optimizer_groups(recipe: Recipe, network: Network) -> list[dict[str, Any]]:

@@ -98,7 +98,11 @@ class DataRecipe:
         test: held-out games; without them there is no evaluation.
         symmetries: turn and flip each position at random, with its targets.
         workers: threads that make planes.
-        first_ply, last_ply: only positions from this ply on, up to and with that one (0: the first position).
+        first_ply, last_ply: only positions with so many moves made at least, at most.
+        lowest_rank: only games both of whose players have this Go rank at least ("1d").
+        lowest_rating: the same for chess.
+        known_winner: only games whose winner is known.
+        one_per_game: one position of each game an epoch, another one each time, as AlphaGo's value network needs it.
     """
 
     train: str = _setting()
@@ -107,6 +111,10 @@ class DataRecipe:
     workers: int = _setting(2, _positive)
     first_ply: int = _setting(0, _not_negative)
     last_ply: int | None = _setting(None, _not_negative)
+    lowest_rank: str | None = None
+    lowest_rating: int | None = None
+    known_winner: bool = False
+    one_per_game: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from keima.networks.network import Network
+from keima.training.batches import TrainingBatch
 from keima.training.loop import Sources
 from keima.training.preflight import World
 from keima.training.recipe import Recipe, read_recipe
@@ -67,7 +67,7 @@ class Terms:
     named: dict[str, Tensor]
 
 
-def loss(output: Any, batch: Any) -> Terms:
+def loss(output: Any, batch: Any, share: Any = None) -> Terms:
     """Policy and value as AlphaGo Zero's."""
     policy = F.cross_entropy(output.policy, batch.policy)
     value = F.mse_loss(output.value, batch.value)
@@ -103,11 +103,8 @@ class FakeBatches:
             "policy": torch.from_numpy(policy[rows]),
             "value": torch.from_numpy(value[rows]),
             "ply": torch.from_numpy(random.integers(0, 200, n)[rows]),
-            "mask": None,
         }
-        batch = SimpleNamespace(**tensors)
-        batch.torch = lambda device: batch
-        return batch
+        return TrainingBatch(**tensors)
 
 
 def open_fakes(recipe: Recipe, network: Network, world: World, rank: int) -> Sources:

@@ -1,0 +1,331 @@
+"""The loop: it learns, and a run that was stopped ends like one that was not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import keima
+from keima.errors import BadRequest
+from keima.networks.network import Heads
+from keima.training import loop
+from keima.training.evaluation import Tally, report
+from keima.training.loop import Sources, Watcher, train
+from keima.training.metrics import read_metrics
+from keima.training.preflight import build_network
+from keima.training.recipe import Recipe
+from tests.training.fakes import FakeBatches, open_fakes, recipe
+
+TIMES = ("positions_per_second",)
+
+
+real_draw = loop.Trainer._draw
+
+
+@pytest.fixture(autouse=True)
+def quick_runs(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs set PyTorch's threads; and they need no pictures, which take longer than the training here."""
+    monkeypatch.setattr(loop.Trainer, "_draw", lambda _: None)
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+def result(folder: Path) -> dict[str, Any]:
+    """The weights of a run's network, to the last bit."""
+    state = keima.load(folder / "network.safetensors").state_dict()
+    return {name: tensor.numpy().tobytes() for name, tensor in state.items()}
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [
+        {name: value for name, value in line.items() if name not in TIMES}
+        for line in read_metrics(folder / "metrics.jsonl")
+    ]
+
+
+class Said(Watcher):
+    def __init__(self) -> None:
+        self.words: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.words.append(message)
+
+
+class Killed(BaseException):
+    """As SIGKILL: nothing may be written any more."""
+
+
+def failing(at: int, error: BaseException) -> loop.OpenSources:
+    """Sources whose batch number `at` raises."""
+
+    class Failing(FakeBatches):
+        def __next__(self) -> Any:
+            if self.step == at:
+                raise error
+            return super().__next__()
+
+    def open_failing(recipe: Recipe, network: Any, world: Any, rank: int) -> Sources:
+        sources = open_fakes(recipe, network, world, rank)
+        size = recipe.run.batch_size // recipe.run.accumulate
+        return Sources(Failing(size, recipe.run.seed, network.encoding.planes), sources.test, sources.loss)
+
+    return open_failing
+
+
+class TestRun:
+    def test_it_learns_and_writes_what_it_should(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(loop.Trainer, "_draw", real_draw)
+        folder = tmp_path / "run"
+        read = recipe(tmp_path, "run.steps=60", "schedule.every=40", "run.batch_size=32", "run.evaluate_every=30")
+        done = train(read, folder, open_sources=open_fakes)
+        assert done.step == 60
+        assert keima.load(done.network).system == "alphago-zero"
+        training = [line for line in lines(folder) if "loss" in line]
+        assert training[-1]["policy"] < 0.7 * training[0]["policy"]
+        assert training[-1]["loss"] == pytest.approx(training[-1]["policy"] + training[-1]["value"])
+        assert done.evaluation is not None
+        assert done.evaluation.top1 is not None
+        assert done.evaluation.top1 > 0.5  # of 26 moves
+        plots = sorted(path.name for path in (folder / "plots").iterdir())
+        assert plots == ["evaluation.png", "learning.png", "losses.png"]
+        assert any((folder / "tensorboard").iterdir())
+        assert not (folder / "reserve").exists()
+
+    @pytest.mark.parametrize("at", [0, 2, 4, 7, 9])
+    def test_killed_and_started_again_the_weights_are_those_of_an_unbroken_run(
+        self, tmp_path: Path, at: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        read = recipe(tmp_path, "optimizer.kind=adamw", "optimizer.momentum=0", "run.accumulate=2")
+        train(read, tmp_path / "whole", open_sources=open_fakes)
+        rescue = loop.Trainer._rescue
+        monkeypatch.setattr(loop.Trainer, "_rescue", lambda *_: None)
+        with pytest.raises(Killed):
+            train(read, tmp_path / "killed", open_sources=failing(2 * at + 1, Killed()))
+        monkeypatch.setattr(loop.Trainer, "_rescue", rescue)
+        train(read, tmp_path / "killed", open_sources=open_fakes)
+        assert result(tmp_path / "killed") == result(tmp_path / "whole")
+        assert lines(tmp_path / "killed") == lines(tmp_path / "whole")
+
+    @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RuntimeError("worker died")])
+    def test_what_stops_it_within_a_step_costs_that_step_only(self, tmp_path: Path, error: Exception) -> None:
+        read = recipe(tmp_path, "run.accumulate=2")
+        train(read, tmp_path / "whole", open_sources=open_fakes)
+        said = Said()
+        with pytest.raises((BadRequest, RuntimeError)) as caught:
+            train(read, tmp_path / "stopped", said, failing(2 * 6 + 1, error))  # half way through the seventh step
+        assert "stopped after step 6 of 10: step 6 is kept; start again to go on" in said.words
+        if isinstance(error, OSError):
+            assert "step 6 is kept" in str(caught.value)
+        train(read, tmp_path / "stopped", said, open_fakes)
+        assert "going on after step 6 of 10" in said.words
+        assert result(tmp_path / "stopped") == result(tmp_path / "whole")
+        assert lines(tmp_path / "stopped") == lines(tmp_path / "whole")
+
+    def test_a_disk_full_at_a_checkpoint_frees_the_reserve(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = loop.write_checkpoint
+
+        def full_with_reserve(folder: Path, *rest: Any) -> Path:
+            if (folder.parent / "reserve").exists() and rest[1].step == 8:
+                raise OSError(28, "No space left on device")
+            return real(folder, *rest)
+
+        monkeypatch.setattr(loop, "write_checkpoint", full_with_reserve)
+        with pytest.raises(BadRequest, match="No space left on device; step 8 is kept"):
+            train(recipe(tmp_path), tmp_path / "run", open_sources=open_fakes)
+        monkeypatch.undo()
+        train(recipe(tmp_path), tmp_path / "whole", open_sources=open_fakes)
+        train(recipe(tmp_path), tmp_path / "run", open_sources=open_fakes)
+        assert result(tmp_path / "run") == result(tmp_path / "whole")
+
+    def test_an_interrupt_ends_it_after_the_step(self, tmp_path: Path) -> None:
+        class Interrupting(Said):
+            def advance(self, step: int, line: Any) -> None:
+                if step == 5:
+                    os.kill(os.getpid(), signal.SIGTERM)
+
+        watcher = Interrupting()
+        with pytest.raises(KeyboardInterrupt):
+            train(recipe(tmp_path), tmp_path / "run", watcher, open_fakes)
+        assert watcher.words[-1].startswith("stopped after step 5 of 10: step 5 is kept")
+
+    def test_a_loss_that_is_no_number_ends_it_and_is_not_kept(self, tmp_path: Path) -> None:
+        read = recipe(tmp_path, "optimizer.learning_rate=1e30", "run.log_every=1")
+        with pytest.raises(BadRequest, match=r"training has diverged; lower optimizer\.learning_rate"):
+            train(read, tmp_path / "run", open_sources=open_fakes)
+        assert not list((tmp_path / "run" / "checkpoints").glob("*"))
+
+    def test_a_finished_run_started_again_does_nothing(self, tmp_path: Path) -> None:
+        train(recipe(tmp_path), tmp_path / "run", open_sources=open_fakes)
+        before = result(tmp_path / "run")
+        assert train(recipe(tmp_path), tmp_path / "run", open_sources=open_fakes).step == 10
+        assert result(tmp_path / "run") == before
+
+
+class TestVariants:
+    """Ways to take the same step."""
+
+    def weights(self, tmp_path: Path, name: str, *overrides: str) -> dict[str, torch.Tensor]:
+        read = recipe(tmp_path, "run.steps=3", "run.ema=0", *overrides)
+        train(read, tmp_path / name, open_sources=open_fakes)
+        return keima.load(tmp_path / name / "network.safetensors").state_dict()
+
+    def test_gradient_checkpointing_changes_no_number(self, tmp_path: Path) -> None:
+        plain = self.weights(tmp_path, "plain")
+        spared = self.weights(tmp_path, "spared", "run.gradient_checkpointing=true")
+        for name, tensor in plain.items():
+            torch.testing.assert_close(spared[name], tensor, rtol=1e-5, atol=1e-6)
+
+    def test_frozen_layers_keep_their_weights(self, tmp_path: Path) -> None:
+        fresh = build_network(recipe(tmp_path))
+        names = [name for name, _ in fresh.named_parameters() if name.startswith("stem")]
+        start = fresh.state_dict()
+        frozen = self.weights(tmp_path, "frozen", 'network.freeze=["stem"]')
+        assert names
+        for name in names:
+            assert torch.equal(frozen[name], start[name])
+        assert not torch.equal(frozen["policy_head.linear.weight"], start["policy_head.linear.weight"])
+
+    def test_the_weight_decay_of_sgd_is_the_gradient_of_the_squares(self, tmp_path: Path) -> None:
+        """weight_decay = 2c is the loss c‖θ‖²."""
+        decayed = self.weights(tmp_path, "decay", "optimizer.weight_decay=0.02", "optimizer.decay=all")
+
+        def open_explicit(read: Recipe, network: Any, world: Any, rank: int) -> Sources:
+            sources = open_fakes(read, network, world, rank)
+
+            def loss(output: Any, batch: Any, share: Any) -> Any:
+                terms = sources.loss(output, batch)
+                terms.total = terms.total + 0.01 * sum(p.square().sum() for p in network.parameters())
+                return terms
+
+            return Sources(sources.train, sources.test, loss)
+
+        read = recipe(tmp_path, "run.steps=3", "run.ema=0", "optimizer.weight_decay=0")
+        train(read, tmp_path / "explicit", open_sources=open_explicit)
+        explicit = keima.load(tmp_path / "explicit" / "network.safetensors").state_dict()
+        for name, tensor in decayed.items():
+            torch.testing.assert_close(explicit[name], tensor, rtol=1e-4, atol=1e-6)
+
+    def test_bf16_and_clipping_run(self, tmp_path: Path) -> None:
+        for tensor in self.weights(tmp_path, "bf16", "run.precision=bf16", "run.clip=0.1").values():
+            assert tensor.isfinite().all()
+
+
+SCRIPT = """
+import sys, time
+from pathlib import Path
+from keima.training.loop import Watcher, train
+from tests.training.fakes import open_fakes, recipe
+
+class Slow(Watcher):
+    def advance(self, step, line):
+        time.sleep(0.02)
+
+folder = Path(sys.argv[1])
+train(recipe(folder, "run.steps=120", *sys.argv[2:]), folder / "run", Slow(), open_fakes)
+"""
+
+
+def start(folder: Path, *overrides: str, launcher: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
+    folder.mkdir(exist_ok=True)
+    script = folder / "script.py"
+    script.write_text(SCRIPT)
+    root = str(Path(__file__).parents[2])
+    command = [sys.executable, *launcher, str(script), str(folder), *overrides]
+    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1"}, cwd=root)
+
+
+@pytest.mark.slow
+def test_kill_9_at_any_moment(tmp_path: Path) -> None:
+    assert start(tmp_path / "whole").wait() == 0
+    metrics = tmp_path / "killed" / "run" / "metrics.jsonl"
+    for number, moment in enumerate((0.05, 0.4, 0.9)):
+        running = start(tmp_path / "killed")
+        seen = metrics.stat().st_mtime_ns if metrics.exists() else 0
+        while not metrics.exists() or metrics.stat().st_mtime_ns == seen:
+            time.sleep(0.01)
+        time.sleep(moment)
+        running.kill()
+        assert running.wait() == -signal.SIGKILL, f"kill {number} came too late"
+    assert start(tmp_path / "killed").wait() == 0
+    assert result(tmp_path / "killed" / "run") == result(tmp_path / "whole" / "run")
+    assert lines(tmp_path / "killed" / "run") == lines(tmp_path / "whole" / "run")
+
+
+@pytest.mark.slow
+def test_two_processes_of_torchrun_are_one(tmp_path: Path) -> None:
+    overrides = ("run.steps=12", "run.log_every=1")
+    torchrun = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone")
+    assert start(tmp_path / "one", *overrides).wait() == 0
+    assert start(tmp_path / "two", *overrides, launcher=torchrun).wait() == 0
+    one, two = lines(tmp_path / "one" / "run"), lines(tmp_path / "two" / "run")
+    losses = [[line["loss"] for line in each if "loss" in line] for each in (one, two)]
+    np.testing.assert_allclose(losses[1], losses[0], rtol=0, atol=1e-5)
+    shares = [[line["evaluation"]["cross_entropy"] for line in each if "evaluation" in line] for each in (one, two)]
+    np.testing.assert_allclose(shares[1], shares[0], rtol=0, atol=1e-4)
+
+
+class TestEvaluation:
+    def tally(self, logits: Any, played: list[int], values: list[float], results: list[float], ply: list[int]) -> Tally:
+        tally = Tally("go")
+        heads = Heads(policy=np.array(logits, np.float32), value=np.array(values, np.float32))
+        tally.add(heads, np.array(played), np.array(results, np.float32), np.array(ply))
+        return tally
+
+    def test_by_hand(self) -> None:
+        # three positions, four moves; the second's move is third best, the third has neither move nor result
+        logits = np.log([[0.7, 0.1, 0.1, 0.1], [0.4, 0.3, 0.2, 0.1], [0.25, 0.25, 0.25, 0.25]])
+        found = report(self.tally(logits, [0, 2, -1], [0.5, -1.0, 0.0], [1.0, 1.0, np.nan], [0, 31, 500]))
+        assert found.positions == 2
+        assert found.top1 == 0.5
+        assert found.top5 == 1.0
+        assert found.cross_entropy == pytest.approx(-(np.log(0.7) + np.log(0.2)) / 2)
+        assert found.value_mse == pytest.approx((0.25 + 4.0) / 2)
+        assert found.brier == pytest.approx((0.0625 + 1.0) / 2)
+        assert found.value_accuracy == 0.5
+        assert found.value_ece == pytest.approx((0.25 + 1.0) / 2)  # said 0.75 and 0, both won
+        assert found.policy_ece == pytest.approx((0.3 + 0.4) / 2)  # said 0.7 played, 0.4 not
+        assert [phase["ply"] for phase in found.phases] == [0, 30]
+
+    def test_equal_logits_are_no_free_hits(self) -> None:
+        found = report(self.tally(np.zeros((4, 8)), [0, 1, 6, 7], [0] * 4, [np.nan] * 4, [0] * 4))
+        assert found.top1 == 0.25
+        assert found.top5 == 0.5
+        assert found.value_mse is None
+
+    def test_parts_add_up(self) -> None:
+        random = np.random.default_rng(1)
+        logits, played = random.normal(size=(40, 9)), random.integers(0, 9, 40)
+        values, results = random.uniform(-1, 1, 40), random.choice([-1.0, 0.0, 1.0], 40)
+        ply = random.integers(0, 400, 40)
+
+        def part(rows: slice) -> Any:
+            return self.tally(logits[rows], played[rows], values[rows], results[rows], ply[rows]).vector()  # type: ignore[arg-type]
+
+        whole = Tally("go")
+        whole.set_vector(part(slice(0, 13)) + part(slice(13, 40)))
+        assert json.dumps(report(whole).to_json()) != "{}"
+        np.testing.assert_allclose(whole.vector(), part(slice(0, 40)))
+
+
+def test_the_watcher_sees_every_step(tmp_path: Path) -> None:
+    steps: list[int] = []
+
+    class Counting(Watcher):
+        def advance(self, step: int, line: Any) -> None:
+            steps.append(step)
+
+    train(recipe(tmp_path), tmp_path / "run", Counting(), open_fakes)
+    assert steps == list(range(1, 11))
