@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator
 from itertools import islice
+from queue import Queue
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,6 +29,7 @@ from keima.cli.common import (
     write_line,
 )
 from keima.errors import BadRequest, KeimaError
+from keima.games.files import STDIN
 
 if TYPE_CHECKING:
     from keima.games.positions import BadLine, PositionLine
@@ -45,7 +48,7 @@ A line: {"id": 7, "game": "go", "rules": "chinese", "komi": 7.5, "moves": [["B",
 """
 
 CHUNK = 256
-"""Lines read before they are evaluated; a pipe that stays open is answered a chunk at a time."""
+"""Most lines that are evaluated together. On standard input, what has come by then is answered at once."""
 
 
 def evaluate(
@@ -71,8 +74,7 @@ def evaluate(
     evaluator = open_evaluator(open_network(net), backend, precision, batch, threads)
     failed = False
     with open_output(output) as stream:
-        lines = read_positions(positions)
-        while chunk := list(islice(lines, CHUNK)):
+        for chunk in _chunks(read_positions(positions), waits=positions == STDIN):
             for answer in answer_lines(chunk, evaluator, usual, temperature):
                 failed = failed or "error" in answer
                 write_line(stream, answer)
@@ -80,6 +82,40 @@ def evaluate(
     if failed:
         complain('some lines could not be answered; see their "error"')
         raise typer.Exit(FAILED)
+
+
+def _chunks(lines: Iterator[PositionLine | BadLine], waits: bool) -> Iterator[list[PositionLine | BadLine]]:
+    """The lines, some at a time; where the next one may have to be waited for, those that are there."""
+    if not waits:
+        while chunk := list(islice(lines, CHUNK)):
+            yield chunk
+        return
+    ready: Queue[PositionLine | BadLine | BaseException | None] = Queue(CHUNK)
+    threading.Thread(target=_read_ahead, args=(lines, ready), daemon=True).start()
+    item: Any = ...
+    while not (item is None or isinstance(item, BaseException)):
+        chunk = []
+        item = ready.get()
+        while not (item is None or isinstance(item, BaseException)):
+            chunk.append(item)
+            if len(chunk) == CHUNK or ready.empty():
+                break
+            item = ready.get()
+        if chunk:
+            yield chunk
+    if item is not None:
+        raise item
+
+
+def _read_ahead(lines: Iterator[PositionLine | BadLine], ready: Queue[Any]) -> None:
+    """Put the lines where they can be fetched; None, or the error that ended them, comes last."""
+    try:
+        for line in lines:
+            ready.put(line)
+    except BaseException as error:
+        ready.put(error)
+    else:
+        ready.put(None)
 
 
 def answer_lines(
@@ -103,7 +139,7 @@ def answer_lines(
             try:
                 answers[number] = _evaluate([line], evaluator, symmetry, temperature)[0]
             except KeimaError as error:
-                answers[number] = {"id": line.id, "error": error.message}
+                answers[number] = {"id": line.id, "error": str(error.at(source=line.source, place=line.place))}
     return (answers[number] for number in range(len(lines)))
 
 

@@ -11,7 +11,7 @@ from keima.errors import BadRequest, KeimaError
 
 if TYPE_CHECKING:
     from keima.encodings.encoding import Encoding
-    from keima.games.positions import PositionLine
+    from keima.games.positions import BadLine, PositionLine
 
 EXAMPLES = """Examples:
 
@@ -35,24 +35,31 @@ def planes(
     A line that cannot be read is answered with {"id": …, "error": "…"}, the others as usual; the exit status is then 2.
     """
     from keima.encodings.registry import get_encoding
-    from keima.games.positions import BadLine, read_positions
+    from keima.games.positions import read_positions
 
     usual = read_symmetry(symmetry)
     chosen = get_encoding(encoding)
     failed = False
     with open_output(output) as stream:
         for line in read_positions(positions):
-            try:
-                if isinstance(line, BadLine):
-                    raise line.error
-                answer = {"id": line.id, **encode_line(line, chosen, usual)}
-            except KeimaError as error:
-                failed = True
-                answer = {"id": line.id, "error": str(error)}
+            answer = _answer(line, chosen, usual)
+            failed = failed or "error" in answer
             write_line(stream, answer)
     if failed:
         complain('some lines could not be encoded; see their "error"')
         raise typer.Exit(FAILED)
+
+
+def _answer(line: PositionLine | BadLine, encoding: Encoding, symmetry: int | str) -> dict[str, Any]:
+    """A line's planes, or what is wrong with it."""
+    from keima.games.positions import BadLine
+
+    if isinstance(line, BadLine):
+        return {"id": line.id, "error": str(line.error)}
+    try:
+        return {"id": line.id, **encode_line(line, encoding, symmetry)}
+    except KeimaError as error:
+        return {"id": line.id, "error": str(error.at(line.source, line.place))}
 
 
 def encode_line(line: PositionLine, encoding: Encoding, symmetry: int | str) -> dict[str, Any]:

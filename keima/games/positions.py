@@ -30,7 +30,7 @@ import io
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keima.errors import BadPosition, KeimaError
@@ -51,6 +51,8 @@ class PositionLine:
         position: a `keima.games.go.position.Position` or a `keima.games.chess.position.Position`.
         symmetry: 0–7, "average", or None where the line leaves it to the command.
         options: what else the network may take, by name ("profile", "policy_optimism").
+        source: the file the line stands in; None if it was not read from one.
+        place: where in that file ("line 3").
     """
 
     id: Any
@@ -58,6 +60,8 @@ class PositionLine:
     position: Any
     symmetry: int | str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    source: str | None = None
+    place: str | None = None
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ def _read_line(line: bytes, source: str, number: int) -> PositionLine | BadLine:
             raise BadPosition(f"the line is longer than {MAX_LINE >> 20} MB")
         fields = parse_json(line)
         identity = fields.get("id", number)
-        return parse_position(fields, identity)
+        return replace(parse_position(fields, identity), source=source, place=f"line {number}")
     except KeimaError as error:
         return BadLine(identity, error.at(source=source, place=f"line {number}"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,33 @@ class TestEval:
         result = run("eval", "game.sgf", "-", stdin=POSITIONS)
         assert (result.exit_code, result.stdout) == (2, "")
         assert "game.sgf: not a network file" in result.stderr
+
+    def test_a_program_that_asks_line_by_line_is_answered_line_by_line(self) -> None:
+        from keima.cli.eval import CHUNK, _chunks
+
+        asked, answered = [threading.Event() for _ in range(3)], []
+
+        def questions() -> Iterator[Any]:
+            for number in range(3):
+                assert asked[number].wait(30)
+                yield number
+
+        asked[0].set()
+        for chunk in _chunks(questions(), waits=True):
+            answered += chunk
+            if len(answered) < 3:
+                asked[len(answered)].set()
+        assert answered == [0, 1, 2]
+        whole = [n for chunk in _chunks(iter(range(3 * CHUNK + 1)), waits=True) for n in chunk]
+        assert whole == list(range(3 * CHUNK + 1))
+
+    def test_a_position_the_network_refuses_is_named_by_its_line(self, run: Run, chess_net: Path) -> None:
+        result = run("eval", chess_net, "-", stdin='{"game": "chess"}\n\n{"id": "go", "xsize": 5}\n')
+        good, bad = lines(result.stdout)
+        assert result.exit_code == 2
+        assert "policy" in good
+        assert bad["id"] == "go"
+        assert bad["error"].startswith("standard input: line 3: ")
 
     def test_an_interrupt_leaves_nothing_behind(
         self, run: Run, go_net: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
