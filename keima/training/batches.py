@@ -202,8 +202,10 @@ class Loader:
         self.left_out: dict[str, int] = {}
         wanted = positions or PositionFilter()
         maker = _GoMaker if flat.game == "go" else _ChessMaker
-        self._maker: _Maker = maker(flat, encoding, frozenset(targets), symmetries, self._leave_out)
+        self._maker: _Maker = maker(flat, encoding, frozenset(targets), self._leave_out)
         self._choose(flat, wanted)
+        if not symmetries:
+            self._maker.symmetries = 0
         self.board = self._maker.board
         self.steps_per_epoch = -(-self.positions // (batch_size * world_size))
         self.step = 0
@@ -237,8 +239,12 @@ class Loader:
             why = ", ".join(f"{reason}: {count}" for reason, count in self.left_out.items()) or "the store is empty"
             raise BadRequest(f"no positions to train on ({why})")
 
-    def where(self, step: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The games of a step's positions and the moves made in each, int64 [n] both."""
+    def where(self, step: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The positions of a step: their games, the moves made in each, their symmetries; int64 [n] each.
+
+        Raises:
+            BadRequest: a negative number.
+        """
         first = (step * self.world_size + self.rank) * self.batch_size
         numbers = stream(first, self.batch_size, self.positions, self.seed)
         if self._one_per_game:
@@ -248,7 +254,9 @@ class Loader:
         else:
             rows = np.searchsorted(self._offsets, numbers, side="right") - 1
             plies = numbers - self._offsets[rows]
-        return self._games[rows], self._first_ply + plies
+        chance = random_numbers(self.seed, _SYMMETRY, first, self.batch_size) >> np.uint64(61)
+        symmetries = chance.astype(np.int64) & self._maker.symmetries
+        return self._games[rows], self._first_ply + plies, symmetries
 
     def batch(self, step: int) -> TrainingBatch:
         """Batch number `step`, made here and now.
@@ -256,10 +264,7 @@ class Loader:
         Raises:
             BadRequest: a negative number.
         """
-        games, turns = self.where(step)
-        first = (step * self.world_size + self.rank) * self.batch_size
-        chance = random_numbers(self.seed, _SYMMETRY, first, self.batch_size)
-        return self._maker.make(games, turns, (chance >> np.uint64(61)).astype(np.int64))
+        return self._maker.make(*self.where(step))
 
     def seek(self, step: int) -> None:
         """Let batch number `step` come next.
@@ -350,14 +355,13 @@ class _Maker:
     """Makes batches of one game's positions, for any thread; what the two games share."""
 
     board: tuple[int, int]
+    symmetries: int
+    """Which bits of a symmetry may be set."""
 
-    def __init__(
-        self, flat: FlatGames, encoding: Any, targets: frozenset[str], symmetries: bool, leave_out: Callable[..., None]
-    ) -> None:
+    def __init__(self, flat: FlatGames, encoding: Any, targets: frozenset[str], leave_out: Callable[..., None]) -> None:
         self.flat = flat
         self.encoding = encoding
         self.targets = targets
-        self.symmetries = symmetries
         self.leave_out = leave_out
 
     def fitting(self) -> NDArray[np.bool_]:
@@ -365,7 +369,7 @@ class _Maker:
         raise NotImplementedError
 
     def make(self, games: NDArray[np.int64], turns: NDArray[np.int64], symmetries: NDArray[np.int64]) -> TrainingBatch:
-        """The batch of these positions under these symmetries (0–7, or none at all if they are off)."""
+        """The batch of these positions under these symmetries."""
         raise NotImplementedError
 
     def shared(self, games: NDArray[np.int64], turns: NDArray[np.int64], first: NDArray[np.bool_]) -> dict[str, Any]:
@@ -385,6 +389,7 @@ class _GoMaker(_Maker):
         self.score, self.winner = plain(flat.score), plain(flat.winner)
         self.fill = _go_filler(encoding)
         self.masked = False
+        self.symmetries = 7
 
     def fitting(self) -> NDArray[np.bool_]:
         """Games of the encoding's board size; without one all sizes (KataGo: with masks) or the commonest."""
@@ -402,15 +407,12 @@ class _GoMaker(_Maker):
             return kept
         size = only * 257 if only is not None else int(found[counts.argmax()]) if len(found) else 0
         self.board = (size // 256, size % 256)
+        self.symmetries = 7 if size // 256 == size % 256 else 3
         self.leave_out(kept, sizes == size, "another board size")
         return kept
 
     def make(self, games: NDArray[np.int64], turns: NDArray[np.int64], symmetries: NDArray[np.int64]) -> TrainingBatch:
         flat, (width, height) = self.flat, self.board
-        if not self.symmetries:
-            symmetries = np.zeros_like(symmetries)
-        elif width != height:
-            symmetries = symmetries & 3
         moves = flat.moves[flat.start[games] + turns]
         black = (moves & WHITE_BIT) == 0
         found = self.shared(games, turns, black)
@@ -465,6 +467,7 @@ class _GoMaker(_Maker):
 
 class _ChessMaker(_Maker):
     board = (8, 8)
+    symmetries = 0
 
     def __init__(self, flat: FlatGames, encoding: Any, *rest: Any) -> None:
         super().__init__(flat, encoding, *rest)

@@ -4,21 +4,21 @@ A loss takes the outputs of `network.forward` and a `TrainingBatch` of tensors, 
 over the positions that have its target, and 0 where none has; `total` is their weighted sum. Everything is computed in
 float32, whatever precision the network runs in, and cross-entropies from logits.
 
-| system                   | terms and weights                        | source                                          |
-| ------------------------ | ---------------------------------------- | ----------------------------------------------- |
-| alphago, policy          | policy 1: −log p(a given s)              | Silver et al. 2016, Methods, "Policy network"   |
-| alphago, value           | value 1: (z − v)²                        | the same, "Value network: regression"           |
-| alphago-zero, leela-zero | policy 1, value 1, l2 c = 1e-4:          | Silver et al. 2017, Methods                     |
-|                          | (z − v)² − π · log p + c‖θ‖²             |                                                 |
-| katago-guide             | policy 1, value 1, score 0.02,           | ours: the guide tells its heads and no weights  |
-|                          | ownership 0.15                           |                                                 |
-| katago                   | policy 0.93 (1 up to version 11),        | KataGo `python/katago/train/metrics_pytorch.py` |
-|                          | optimistic 0.2, value 0.72,              | and the defaults of `python/train.py`           |
-|                          | score 0.0015, stdev 0.001, lead 0.006,   |                                                 |
-|                          | ownership 1.5                            |                                                 |
-| lc0                      | policy 1, value 1, moves left 1          | lczero-training `tf/tfprocess.py`,              |
-|                          |                                          | `tf/configs/example.yaml`                       |
-| rollout policy           | policy 1                                 | Silver et al. 2016, Methods, "Rollout policy"   |
+| system                   | terms and weights                        | source                                         |
+| ------------------------ | ---------------------------------------- | ---------------------------------------------- |
+| alphago, policy          | policy 1: −log p(a given s)              | Silver et al. 2016, Methods, "Policy network"  |
+| alphago, value           | value 1: (z − v)²                        | the same, "Value network: regression"          |
+| alphago-zero, leela-zero | policy 1, value 1, l2 c = 1e-4:          | Silver et al. 2017, Methods                    |
+|                          | (z − v)² − π · log p + c‖θ‖²             |                                                |
+| katago-guide             | policy 1, value 1, score 0.02,           | ours: the guide tells its heads and no weights |
+|                          | ownership 0.15                           |                                                |
+| katago                   | policy 0.93 (1 up to version 11),        | KataGo: `python/katago/train/`                 |
+|                          | optimistic 0.2, value 0.72,              | `metrics_pytorch.py`, and the defaults of      |
+|                          | score 0.0015, stdev 0.001, lead 0.006,   | `python/train.py`                              |
+|                          | ownership 1.5                            |                                                |
+| lc0                      | policy 1, value 1, moves left 1          | lczero-training `tf/tfprocess.py`,             |
+|                          |                                          | `tf/configs/example.yaml`                      |
+| rollout policy           | policy 1                                 | Silver et al. 2016, Methods, "Rollout policy"  |
 
 **L2.** c‖θ‖² is left to the optimiser by default: SGD's weight decay of 2c adds the same 2cθ to the gradient
 (`weight_decay`). With `l2=c` the loss computes the term itself; then leave the optimiser's at 0. Of AdamW's decoupled
