@@ -21,6 +21,7 @@ EXAMPLES = """Examples:
 \b
   keima bench --net kata1-b6c96.bin.gz
   keima bench --net maia-1900.pb.gz --batch 8 --precision bf16
+  keima bench train recipes/alphago-policy.toml
 
 "batches" are encoded positions through keima's evaluator, "positions" the whole way from position to named answer; the
 share is of the best of OpenVINO's own two modes on the same graph, batch and precision. The best of several rounds
@@ -34,6 +35,7 @@ WARM_UP = 0.1
 
 
 def bench(
+    context: typer.Context,
     net: Annotated[str | None, typer.Option(metavar="NET", help="Network file (required).")] = None,
     batch: Annotated[list[int] | None, typer.Option(min=1, help="Batch sizes; 1, 8 and 16 if not given.")] = None,
     precision: Annotated[list[str] | None, typer.Option(help="f32, bf16; both if not given.")] = None,
@@ -41,6 +43,8 @@ def bench(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; the best one counts.")] = 3,
 ) -> None:
     """Measure encoding and evaluation, beside what OpenVINO alone gives for the same graph."""
+    if context.invoked_subcommand is not None:
+        return
     if net is None:
         raise BadRequest("name the network to measure with: --net FILE")
     network = open_network(net)

@@ -6,7 +6,22 @@ from typing import Annotated
 
 import typer
 
-from keima.cli import analysis, bench, compress, convert, data, eval, gtp, match, planes, review, show, uci
+from keima.cli import (
+    analysis,
+    bench,
+    bench_train,
+    compress,
+    convert,
+    data,
+    eval,
+    gtp,
+    match,
+    planes,
+    review,
+    show,
+    train,
+    uci,
+)
 from keima.cli.common import Group
 
 app = typer.Typer(
@@ -46,10 +61,16 @@ _VERBS = (
     ("planes", planes.planes, planes.EXAMPLES, "The input planes of positions."),
     ("show", show.show, show.EXAMPLES, "What a network is made of; its policy drawn."),
     ("convert", convert.convert, convert.EXAMPLES, "Write a network in another file format."),
-    ("bench", bench.bench, bench.EXAMPLES, "How fast it is here, beside the limit."),
+    ("train", train.train, train.EXAMPLES, "Train a network by a recipe, or go on from a file."),
 )
 for _name, _verb, _examples, _short in _VERBS:
     app.command(_name, epilog=_examples, short_help=_short)(_verb)
+_bench = typer.Typer(invoke_without_command=True, rich_markup_mode=None, epilog=bench.EXAMPLES)
+_bench.callback(epilog=bench.EXAMPLES)(bench.bench)
+_bench.command("train", epilog=bench_train.EXAMPLES, short_help="A training step, beside convolutions alone.")(
+    bench_train.bench_train
+)
+app.add_typer(_bench, name="bench", short_help="How fast it is here, beside the limit.")
 app.add_typer(data.app, name="data", short_help="Game stores for training: import, info, split.")
 app.add_typer(compress.app, name="compress", short_help="Make a network smaller: fold.")
 

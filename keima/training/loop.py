@@ -122,6 +122,9 @@ class Watcher:
     def say(self, message: str) -> None:
         """Something a person should know."""
 
+    def end(self) -> None:
+        """The run is over, well or not."""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -221,7 +224,7 @@ class Trainer:
     ) -> None:
         self.recipe, self.folder, self.network, self.world = recipe, folder, network, world
         self.total = recipe.run.total_steps
-        self.fabric = _fabric(recipe, world)
+        self.fabric = make_fabric(recipe, world)
         self.fabric.launch()
         self.first = self.fabric.global_rank == 0
         self.watcher = watcher if self.first else Watcher()
@@ -560,6 +563,7 @@ class Trainer:
                 signal.signal(number, handler)
 
     def _close(self) -> None:
+        self.watcher.end()
         self.sources.train.close()
         if self.sources.test is not None:
             self.sources.test.close()
@@ -572,7 +576,7 @@ class Trainer:
 _PRECISIONS = {"f32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "f16": "16-mixed"}
 
 
-def _fabric(recipe: Recipe, world: World) -> Any:
+def make_fabric(recipe: Recipe, world: World) -> Any:
     """Lightning Fabric for the recipe's device, precision and processes."""
     from lightning_fabric import Fabric
     from lightning_fabric.strategies import DDPStrategy
