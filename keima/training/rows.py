@@ -38,7 +38,7 @@ class Broken:
     Attributes:
         file: the number of its file.
         index: which game of the file (in chess: of the chunk), from 1; 0 where it is the file itself.
-        line: the line it begins on, from 1.
+        line: the line of the file it begins on, or (chess) where it breaks, from 1.
         reason: why, and where in the game.
     """
 
