@@ -64,8 +64,7 @@ def _step(recipe: Recipe, network: Network, seconds: float) -> float:
     fabric = make_fabric(recipe, find_world(recipe, {}))
     n = recipe.run.batch_size // recipe.run.accumulate
     objective = Objective(network, loss_for(network, recipe.loss.weights))
-    if fabric.device.type == "cuda":
-        objective.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    objective.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     wrapped, optimizer = fabric.setup(objective, make_optimizer(recipe, network))
     batch = random_batch(network, n).torch(fabric.device)
 
@@ -89,9 +88,8 @@ def _step(recipe: Recipe, network: Network, seconds: float) -> float:
     print(f"{name} on {fabric.device}, {recipe.run.precision}, {n} positions a step")
     print(f"  convolutions, best   {peak / 1e9:12,.1f} GFLOP/s")
     print(f"  convolutions, alone  {alone / 1e9:12,.1f} GFLOP/s")
-    print(
-        f"  training step        {speed / 1e9:12,.1f} GFLOP/s   {speed / alone:4.0%} of alone, {speed / peak:4.0%} of best"
-    )
+    shares = f"{speed / alone:4.0%} of alone, {speed / peak:4.0%} of best"
+    print(f"  training step        {speed / 1e9:12,.1f} GFLOP/s   {shares}")
     print(f"  training step        {n / taken:12,.0f} positions/s ({taken * 1e3:,.1f} ms)")
     return n / taken
 
@@ -112,6 +110,5 @@ def _loader(recipe: Recipe, network: Network, step: float) -> None:
     sources.train.close()
     if sources.test is not None:
         sources.test.close()
-    print(
-        f"  loading              {speed:12,.0f} positions/s   {speed / step:4.1f} × the step's, on {recipe.data.workers} threads"
-    )
+    share = f"{speed / step:4.1f} × the step's, on {recipe.data.workers} threads"
+    print(f"  loading              {speed:12,.0f} positions/s   {share}")

@@ -223,8 +223,10 @@ def restore_optimizer(
         parameter = parameters.get(parameter_name)
         if parameter is None or (tensor.dim() and tensor.shape != parameter.shape):
             raise BadWeights("does not belong to this network", source="optimizer.safetensors", place=key)
-        on_cpu = name == "step"  # as torch's AdamW keeps it
-        optimizer.state[parameter][name] = tensor.clone() if on_cpu else tensor.to(parameter.device, copy=True)
+        if tensor.dim():  # on the parameter's device, in its memory layout
+            optimizer.state[parameter][name] = torch.empty_like(parameter, requires_grad=False).copy_(tensor)
+        else:  # the step count, which torch's AdamW keeps on the CPU
+            optimizer.state[parameter][name] = tensor.clone()
 
 
 def random_states() -> dict[str, Tensor]:

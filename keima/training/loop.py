@@ -13,6 +13,7 @@ another process's death) leaves the last whole step to be kept, and the reserve 
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import signal
@@ -254,8 +255,7 @@ class Trainer:
             checkpoint_trunk(self.network)
         share = self._mean_over_processes if self.world.size > 1 else None
         objective: nn.Module = Objective(self.network, self.sources.loss, share)
-        if self.fabric.device.type == "cuda":
-            objective.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        objective.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if run.compile:
             self.network.compile()
         self.optimizer = make_optimizer(self.recipe, self.network)
@@ -581,6 +581,7 @@ def make_fabric(recipe: Recipe, world: World) -> Any:
     from lightning_fabric import Fabric
     from lightning_fabric.strategies import DDPStrategy
 
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     strategy: Any = "auto"
     if world.size > 1:  # a target that no position of a batch has leaves its head without a gradient
         strategy = DDPStrategy(find_unused_parameters=True)
