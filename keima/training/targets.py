@@ -8,6 +8,10 @@ board is scored as it stands, by the game's own rules (`count_area`: stones are 
 and believed where the result is the recorded one: the same score (to half a point), or where no score is
 recorded, the same winner. Else, and where the winner is unknown too, only the points that Benson's pass-alive areas
 settle are told, whatever the players agreed; the others are NaN.
+
+Of the scored games of one server's month 2 % are believed, and in three of four some points are settled. Taking off the
+chains that random playouts give to the other side raised the 2 % to 5 %, at 6 ms a game: not worth having. Whoever
+needs the owners of games that people counted by agreement should estimate them with a network.
 """
 
 from __future__ import annotations
@@ -19,8 +23,8 @@ from numpy.typing import NDArray
 
 from keima.encodings.go_points import fill_locs
 from keima.games.go.area import calculate_area
-from keima.games.go.board import BLACK, BOARD, EMPTY, MAX_POINTS, NULL_LOC, PASS_LOC, WHITE
-from keima.games.go.history import HISTORY, count_area, score_now
+from keima.games.go.board import BLACK, BOARD, EMPTY, MAX_POINTS, NULL_LOC, WHITE
+from keima.games.go.history import HISTORY, score_now
 from keima.jit import njit
 from keima.training.replay import POINT_BITS, WHITE_BIT, replay_game
 
@@ -71,6 +75,14 @@ def winners(winner: NDArray[np.int8]) -> NDArray[np.float32]:
 
 
 @njit
+def _ended_by_passes(games: Any, g: int) -> bool:
+    """Are the last two moves of game g passes?"""
+    first, last = games.start[g], games.start[g + 1]
+    area = int(games.xsize[g]) * int(games.ysize[g])
+    return last - first >= 2 and games.moves[last - 1] & POINT_BITS == area == games.moves[last - 2] & POINT_BITS
+
+
+@njit
 def final_owners(games: Any, scores: Any, winner: Any, g: int, b: Any, h: Any, work: Any, owners: Any) -> None:
     """Write who owns each point at the end of game g: +1 Black, −1 White, 0 nobody, NaN not known.
 
@@ -86,20 +98,16 @@ def final_owners(games: Any, scores: Any, winner: Any, g: int, b: Any, h: Any, w
     """
     locs, colours, area = work
     owners[:] = np.nan
-    count = games.start[g + 1] - games.start[g]
-    replay_game(games, g, count, b, h, locs, colours)
-    passed = count >= 2 and locs[count - 1] == PASS_LOC and locs[count - 2] == PASS_LOC
     scored = not np.isnan(scores[g])
-    if not passed and not scored:
+    if not scored and not _ended_by_passes(games, g):
         return
+    replay_game(games, g, games.start[g + 1] - games.start[g], b, h, locs, colours)
     lead = -score_now(b, h, area)
     if scored:
         believed = abs(lead - scores[g]) <= _AGREEMENT
     else:
         believed = winner[g] != UNKNOWN_WINNER and np.sign(lead) == winner[g]
-    if believed:
-        count_area(b, h, area)
-    else:
+    if not believed:
         calculate_area(b, area, False, False, False, h.suicide == 1)
     for loc in range(NULL_LOC, MAX_POINTS):
         if area[loc] == BLACK:

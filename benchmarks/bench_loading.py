@@ -1,0 +1,139 @@
+"""Training positions a second by encoding, on so many threads, from a game store or from random games made here.
+
+    python benchmarks/bench_loading.py [--store train.parquet] [--threads 2] [--seconds 5] [--only alphago ...]
+
+Goals on two cores: 48 planes ≥ 8,000/s, 17 planes ≥ 40,000/s; half of it a core-second, on a machine that is shared.
+Every position is replayed from its game's first move, encoded under a random symmetry, and has its targets; "with
+ownership" replays each game to its end too. Also printed: how much of a core's time goes into the order of positions
+(the Feistel permutation), and the most memory the process has held.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from typing import Any
+
+import numpy as np
+
+from keima.encodings.alphago import AlphaGoEncoding
+from keima.encodings.registry import get_encoding
+from keima.games.chess.position import Position as ChessPosition
+from keima.games.go.position import Position
+from keima.games.go.rules import Rules
+from keima.games.go.vertices import vertex_to_xy
+from keima.networks.alphago_rollout import RolloutPolicy
+from keima.training.batches import Loader
+from keima.training.flat import FlatGames
+from keima.training.replay import WHITE_BIT
+from keima.training.sampling import stream
+from keima.training.store import GameStore
+
+BATCH = 256
+GAMES, MOVES, CHESS_MOVES = 12, 220, 80
+CASES = ("alphago", "alphago-value", "alphago-zero", "leela-zero", "katago", "katago-guide", "lc0")
+
+
+def random_go() -> FlatGames:
+    """Games by the rollout policy's uniform choice among moves that fill no eye."""
+    chance, policy = np.random.default_rng(1), RolloutPolicy()
+    packed = np.empty((GAMES, MOVES), np.uint16)
+    for game in range(GAMES):
+        position = Position.start(19)
+        for move in range(MOVES):
+            names = list(policy.probabilities(position))
+            vertex = names[chance.integers(len(names))]
+            xy = vertex_to_xy(vertex, 19, 19)
+            point = 361 if xy is None else xy[1] * 19 + xy[0]
+            packed[game, move] = point | (WHITE_BIT if position.to_play == "W" else 0)
+            position = position.play(vertex)
+    return FlatGames(
+        game="go",
+        moves=packed.reshape(-1),
+        start=np.arange(GAMES + 1, dtype=np.int64) * MOVES,
+        winner=np.ones(GAMES, np.int8),
+        key=np.arange(GAMES, dtype=np.uint64),
+        setup_start=np.zeros(GAMES + 1, np.int64),
+        to_play_first=np.zeros(GAMES, np.uint8),
+        xsize=np.full(GAMES, 19, np.uint8),
+        ysize=np.full(GAMES, 19, np.uint8),
+        rules_index=np.zeros(GAMES, np.uint16),
+        rules=(Rules.parse("chinese"),),
+        komi=np.full(GAMES, 7.5, np.float32),
+        score=np.full(GAMES, 3.5, np.float32),
+    )
+
+
+def random_chess() -> FlatGames:
+    """Games of random legal moves."""
+    chance = np.random.default_rng(2)
+    games: list[list[int]] = []
+    for _ in range(GAMES):
+        position, codes = ChessPosition.start(), []
+        while len(codes) < CHESS_MOVES and len(position.legal_codes):
+            choice = int(chance.integers(len(position.legal_codes)))
+            codes.append(int(position.legal_codes[choice]))
+            position = position.play(position.legal()[choice])
+        games.append(codes)
+    return FlatGames(
+        game="chess",
+        moves=np.array([code for codes in games for code in codes], np.uint16),
+        start=np.concatenate([[0], np.cumsum([len(codes) for codes in games])]).astype(np.int64),
+        winner=np.zeros(len(games), np.int8),
+        key=np.arange(len(games), dtype=np.uint64),
+        start_fen=np.full(len(games), -1, np.int32),
+        chess960=np.zeros(len(games), np.bool_),
+    )
+
+
+def rate(loader: Loader, seconds: float) -> float:
+    """Positions a second over the best third of several stretches, the threads warm and the queue empty of old work."""
+    for _ in range(2 * loader._ahead):
+        next(loader)
+    stretches = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(stretches) < 3:
+        start = time.perf_counter()
+        for _ in range(8):
+            next(loader)
+        stretches.append(8 * loader.batch_size / (time.perf_counter() - start))
+    return float(np.mean(sorted(stretches)[-max(len(stretches) // 3, 1) :]))
+
+
+def memory() -> float:
+    """The most memory this process has held, MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--store", help="a game store; random games without")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--only", nargs="+", choices=CASES, default=CASES)
+    options = parser.parse_args()
+    flat: Any = GameStore.open(options.store).flat() if options.store else None
+    for name in options.only:
+        encoding = AlphaGoEncoding(49) if name == "alphago-value" else get_encoding(name)
+        if options.store and flat.game != encoding.game:
+            continue
+        games = flat or (random_go() if encoding.game == "go" else random_chess())
+        for ownership in (False, True) if name.startswith("katago") else (False,):
+            targets = {"policy", "value", *(("score", "ownership") if ownership else ())}
+            with Loader(games, encoding, BATCH, seed=1, workers=options.threads, targets=targets) as loader:
+                found = rate(loader, options.seconds)
+                start = time.perf_counter()
+                for step in range(100):
+                    stream(step * BATCH, BATCH, loader.positions, 1)
+                order = (time.perf_counter() - start) / 100 * found / BATCH / options.threads
+            what = f"{name}{' with ownership' if ownership else ''}, {encoding.planes} planes"
+            print(
+                f"{what:38} {found:10,.0f} positions/s on {options.threads} threads   "
+                f"order {order:.1%}   memory {memory():,.0f} MiB",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
