@@ -132,12 +132,12 @@ def _progress() -> Iterator[Progress | None]:
 
 def _tell_import(report: ImportReport, output: str, listed: str | None) -> None:
     """The report in words, on standard error."""
-    rate = report.games / max(report.seconds, 1e-9)
+    left_out = {"duplicates": report.duplicates, "too short": report.short, "broken": len(report.broken)}
+    rate = (report.games + sum(left_out.values())) / max(report.seconds, 1e-9)
     say(
         f"{output}: {report.games:,} games of {report.game}, {report.moves:,} moves, {report.bytes / 1e6:,.1f} MB, "
-        f"from {report.files:,} files in {report.seconds:.1f} s ({rate:,.0f} games/s)"
+        f"from {report.files:,} files in {report.seconds:.1f} s ({rate:,.0f} read a second)"
     )
-    left_out = {"duplicates": report.duplicates, "too short": report.short, "broken": len(report.broken)}
     if any(left_out.values()):
         say("left out: " + ", ".join(f"{count:,} {name}" for name, count in left_out.items() if count))
     for source, reason in report.broken[:_SHOWN_BROKEN]:
