@@ -87,18 +87,17 @@ def random_chess() -> FlatGames:
     )
 
 
-def rate(loader: Loader, seconds: float) -> float:
-    """Positions a second over the best third of several stretches, the threads warm and the queue empty of old work."""
-    for _ in range(2 * loader._ahead):
+def rates(loader: Loader, seconds: float) -> tuple[float, float]:
+    """Positions a second, and a second of processor time: what one core makes, whoever else the machine works for."""
+    for _ in range(20):  # compiled, and the queue at its usual length
         next(loader)
-    stretches = []
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(stretches) < 3:
-        start = time.perf_counter()
-        for _ in range(8):
-            next(loader)
-        stretches.append(8 * loader.batch_size / (time.perf_counter() - start))
-    return float(np.mean(sorted(stretches)[-max(len(stretches) // 3, 1) :]))
+    batches = 0
+    start, busy = time.perf_counter(), time.process_time()
+    while time.perf_counter() - start < seconds:
+        next(loader)
+        batches += 1
+    made = batches * loader.batch_size
+    return made / (time.perf_counter() - start), made / (time.process_time() - busy)
 
 
 def memory() -> float:
@@ -122,14 +121,14 @@ def main() -> None:
         for ownership in (False, True) if name.startswith("katago") else (False,):
             targets = {"policy", "value", *(("score", "ownership") if ownership else ())}
             with Loader(games, encoding, BATCH, seed=1, workers=options.threads, targets=targets) as loader:
-                found = rate(loader, options.seconds)
+                wall, core = rates(loader, options.seconds)
                 start = time.perf_counter()
                 for step in range(100):
                     stream(step * BATCH, BATCH, loader.positions, 1)
-                order = (time.perf_counter() - start) / 100 * found / BATCH / options.threads
+                order = (time.perf_counter() - start) / 100 * core / BATCH
             what = f"{name}{' with ownership' if ownership else ''}, {encoding.planes} planes"
             print(
-                f"{what:38} {found:10,.0f} positions/s on {options.threads} threads   "
+                f"{what:38} {wall:9,.0f} positions/s on {options.threads} threads   {core:9,.0f} a core-second   "
                 f"order {order:.1%}   memory {memory():,.0f} MiB",
                 flush=True,
             )
