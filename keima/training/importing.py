@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from keima.errors import BadRecord, BadRequest, BadStore
+from keima.errors import BadRecord, BadRequest, BadStore, KeimaError
 from keima.games.files import GameFile, find_game_files
 from keima.games.go.rules import Rules
 from keima.games.go.sgf_text import RawGame, split_games
@@ -140,7 +140,10 @@ def _check_arguments(
     if min_moves < 0 or (workers is not None and workers < 1):
         raise BadRequest(f"min_moves {min_moves} and workers {workers}: not below 0 and 1")
     if rules is not None:
-        Rules.parse(rules)
+        try:
+            Rules.parse(rules)
+        except KeimaError as error:
+            raise BadRequest(error.message) from error
 
 
 @dataclass
