@@ -100,11 +100,13 @@ class Sources:
         train: this process's part of each batch.
         test: the same of held-out games; None without them.
         loss: (network outputs, batch, share) → `LossTerms`.
+        notes: what a person should know of them: games left out and why.
     """
 
     train: Batches
     test: Batches | None
     loss: Any
+    notes: tuple[str, ...] = ()
 
 
 OpenSources = Callable[[Recipe, Network, World, int], Sources]
@@ -207,8 +209,16 @@ def open_stores(recipe: Recipe, network: Network, world: World, rank: int) -> So
         except BadRequest as error:
             raise recipe.error(f"data.{key}", error.message) from error
 
+    train = loader("train", run.seed, loss.targets, recipe.data.symmetries)
     test = loader("test", _TEST_SEED, frozenset({"policy", "value"}), False) if recipe.data.test else None
-    return Sources(loader("train", run.seed, loss.targets, recipe.data.symmetries), test, loss)
+    notes = [f"data.{key}: {_counted(found)}" for key, found in (("train", train), ("test", test)) if found is not None]
+    return Sources(train, test, loss, tuple(notes))
+
+
+def _counted(loader: Any) -> str:
+    """How many positions a loader has, and which games it left out."""
+    left_out = "".join(f"; {count:,} games left out ({reason})" for reason, count in loader.left_out.items())
+    return f"{loader.positions:,} positions{left_out}"
 
 
 class Trainer:
@@ -230,6 +240,8 @@ class Trainer:
         self.first = self.fabric.global_rank == 0
         self.watcher = watcher if self.first else Watcher()
         self.sources = open_sources(recipe, network, world, self.fabric.global_rank)
+        for note in self.sources.notes:
+            self.watcher.say(note)
         self._set_up()
         self.step = 0
         self.kept = -1

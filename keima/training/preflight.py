@@ -88,6 +88,9 @@ def build_network(recipe: Recipe) -> Network:
             raise recipe.error("network.from", str(error)) from error
     else:
         network = _create(recipe)
+    if "metadata" in network.input_names:
+        key = "network.from" if recipe.network.source else "network.name"
+        raise recipe.error(key, "takes a player's profile with each position, which games in a store do not have")
     for name, parameter in network.named_parameters():
         if name.startswith(recipe.network.freeze):
             parameter.requires_grad_(False)

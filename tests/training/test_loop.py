@@ -249,32 +249,37 @@ def start(folder: Path, *overrides: str, launcher: tuple[str, ...] = ()) -> subp
 
 @pytest.mark.slow
 def test_kill_9_at_any_moment(tmp_path: Path) -> None:
-    assert start(tmp_path / "whole").wait() == 0
-    metrics = tmp_path / "killed" / "run" / "metrics.jsonl"
-    for number, moment in enumerate((0.05, 0.4, 0.9)):
-        running = start(tmp_path / "killed")
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    whole.mkdir()
+    train(recipe(whole, "run.steps=120"), whole / "run", open_sources=open_fakes)
+    metrics = killed / "run" / "metrics.jsonl"
+    for moment in (0.1, 0.7):
+        running = start(killed)
         seen = metrics.stat().st_mtime_ns if metrics.exists() else 0
         while not metrics.exists() or metrics.stat().st_mtime_ns == seen:
             time.sleep(0.01)
         time.sleep(moment)
         running.kill()
-        assert running.wait() == -signal.SIGKILL, f"kill {number} came too late"
-    assert start(tmp_path / "killed").wait() == 0
-    assert result(tmp_path / "killed" / "run") == result(tmp_path / "whole" / "run")
-    assert lines(tmp_path / "killed" / "run") == lines(tmp_path / "whole" / "run")
+        assert running.wait() == -signal.SIGKILL, "the kill came too late"
+    train(recipe(killed, "run.steps=120"), killed / "run", open_sources=open_fakes)
+    assert result(killed / "run") == result(whole / "run")
+    assert lines(killed / "run") == lines(whole / "run")
 
 
 @pytest.mark.slow
 def test_two_processes_of_torchrun_are_one(tmp_path: Path) -> None:
-    overrides = ("run.steps=12", "run.log_every=1")
+    overrides = ("run.log_every=1", "run.steps=12")
     torchrun = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone")
-    assert start(tmp_path / "one", *overrides).wait() == 0
-    assert start(tmp_path / "two", *overrides, launcher=torchrun).wait() == 0
-    one, two = lines(tmp_path / "one" / "run"), lines(tmp_path / "two" / "run")
-    losses = [[line["loss"] for line in each if "loss" in line] for each in (one, two)]
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    train(recipe(one, *overrides), one / "run", open_sources=open_fakes)
+    assert start(two, *overrides, launcher=torchrun).wait() == 0
+    found = [lines(each / "run") for each in (one, two)]
+    losses = [[line["loss"] for line in each if "loss" in line] for each in found]
+    assert len(losses[0]) == 12
     np.testing.assert_allclose(losses[1], losses[0], rtol=0, atol=1e-5)
-    shares = [[line["evaluation"]["cross_entropy"] for line in each if "evaluation" in line] for each in (one, two)]
-    np.testing.assert_allclose(shares[1], shares[0], rtol=0, atol=1e-4)
+    held_out = [[line["evaluation"]["cross_entropy"] for line in each if "evaluation" in line] for each in found]
+    np.testing.assert_allclose(held_out[1], held_out[0], rtol=0, atol=1e-4)
 
 
 class TestEvaluation:

@@ -1,0 +1,144 @@
+"""`keima train` and `keima bench train` on a handful of small games."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+import keima
+
+Run = Callable[..., Result]
+
+RECIPE = """\
+[network]
+{network}
+
+[data]
+train = "games.parquet"
+test = "games.parquet"
+workers = 1
+
+[optimizer]
+learning_rate = 0.01
+
+[run]
+steps = 4
+batch_size = 8
+log_every = 2
+evaluate_every = 4
+evaluate_positions = 16
+threads = 1
+"""
+GO = {
+    "alphago-policy": "filters = 4\nlayers = 2\nboard_size = 5",
+    "alphago-value": "filters = 4\nlayers = 2\nboard_size = 5\nhidden = 4",
+    "alphago-zero": "blocks = 1\nchannels = 4\nboard_size = 5\nvalue_hidden = 4",
+    "leela-zero": "blocks = 1\nchannels = 4\nboard_size = 5",
+    "katago-guide-b10c128": "blocks = 6\nchannels = 4\nboard_size = 5",
+    "katago-b6c96": "blocks = 1",
+}
+ENDINGS = {"leela-zero": "txt.gz", "katago-b6c96": "bin.gz"}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No pictures, and PyTorch's threads as they were."""
+    import torch
+
+    from keima.training import loop
+
+    monkeypatch.setattr(loop.Trainer, "_draw", lambda _: None)
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def go_games(run: Run) -> None:
+    """Six games of 12 random moves on 5×5, as a store in the folder."""
+    choose = random.Random(3)
+    records = []
+    for number in range(6):
+        points = [x + y for x in "abcde" for y in "abcde" if (ord(x) + ord(y)) % 2]  # no two side by side
+        choose.shuffle(points)
+        moves = "".join(f";{'BW'[ply % 2]}[{point}]" for ply, point in enumerate(points))
+        records.append(f"(;GM[1]SZ[5]KM[7.5]RU[Chinese]RE[{'BW'[number % 2]}+2.5]{moves})")
+    Path("games.sgf").write_text("\n".join(records))
+    result = run("data", "import", "games.sgf", "-o", "games.parquet")
+    assert result.exit_code == 0, result.stderr
+
+
+def write_recipe(network: str) -> None:
+    Path("recipe.toml").write_text(RECIPE.format(network=network))
+
+
+@pytest.mark.usefixtures("go_games")
+class TestTrain:
+    @pytest.mark.parametrize("name", GO)
+    def test_each_go_network_learns_from_games_and_is_written(self, run: Run, name: str) -> None:
+        write_recipe(f'name = "{name}"\n{GO[name]}')
+        result = run("train", "recipe.toml", "-o", "run", "--quiet")
+        assert result.exit_code == 0, result.stderr
+        path = f"run/network.{ENDINGS.get(name, 'safetensors')}"
+        assert result.stdout.strip() == path
+        assert keima.load(path).encoding.game == "go"
+        lines = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
+        assert [line["step"] for line in lines] == [2, 4, 4]
+        assert "step 4, 16 held-out positions" in result.stderr
+
+    def test_it_goes_on_from_its_own_file(self, run: Run) -> None:
+        write_recipe(f'name = "alphago-zero"\n{GO["alphago-zero"]}')
+        assert run("train", "recipe.toml").exit_code == 0  # with a progress bar, into runs/recipe
+        write_recipe('from = "runs/recipe/network.safetensors"')
+        result = run("train", "recipe.toml", "-o", "second", "--set", "run.ema=0.5", "--quiet")
+        assert result.exit_code == 0, result.stderr
+        assert "data.train: 72 positions" in result.stderr
+
+    def test_what_is_wrong_is_one_line_with_its_place(self, run: Run) -> None:
+        write_recipe('name = "lc0-10x128"')
+        result = run("train", "recipe.toml", "-o", "run")
+        assert result.exit_code == 2
+        assert result.stderr.startswith("keima: recipe.toml: line 5: data.train: games.parquet holds games of go")
+        assert not Path("run").exists()
+        write_recipe(f'name = "alphago-policy"\n{GO["alphago-policy"]}')
+        result = run("train", "recipe.toml", "--set", "loss.beauty=1")
+        assert result.exit_code == 2
+        assert "--set loss.beauty: loss" in result.stderr
+        assert "no term 'beauty'" in result.stderr
+
+    def test_a_store_without_a_board_of_the_networks_size(self, run: Run) -> None:
+        write_recipe('name = "alphago-policy"\nfilters = 4\nlayers = 2')
+        result = run("train", "recipe.toml", "-o", "run")
+        assert result.exit_code == 2
+        assert "line 7: data.train: no positions to train on" in result.stderr
+
+
+def test_an_lc0_network_goes_on_from_its_file_with_pgn(run: Run, chess_net: Path) -> None:
+    moves = ("1. f3 e5 2. g4 Qh4# 0-1", "1. e4 e5 2. Bc4 Nc6 3. Qh5 Nf6 4. Qxf7# 1-0")
+    games = (f'[Result "{game.split()[-1]}"]\n\n{game}\n' for game in moves)
+    Path("games.pgn").write_text("\n".join(games))
+    assert run("data", "import", "games.pgn", "-o", "games.parquet", "--min-moves", "1").exit_code == 0
+    write_recipe(f'from = "{chess_net}"')
+    result = run("train", "recipe.toml", "-o", "run", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    before, after = keima.load(chess_net), keima.load("run/network.pb.gz")
+    assert after.system == "lc0"
+    assert list(before.state_dict()) == list(after.state_dict())
+    assert any(not a.equal(b) for a, b in zip(before.parameters(), after.parameters(), strict=True))
+
+
+@pytest.mark.usefixtures("go_games")
+def test_bench_train_prints_shares(run: Run) -> None:
+    write_recipe(f'name = "alphago-policy"\n{GO["alphago-policy"]}')
+    result = run("bench", "train", "recipe.toml", "--seconds", "0.01")
+    assert result.exit_code == 0, result.stderr
+    rows = [" ".join(line.split()[:2]) for line in result.stdout.splitlines()[1:]]
+    assert rows[:4] == ["convolutions, best", "convolutions, alone", "training step", "training step"]
+    assert rows[4].startswith("loading")
+    assert "% of alone" in result.stdout
+    assert run("bench", "train", "none.toml").exit_code == 2
