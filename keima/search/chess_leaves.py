@@ -134,7 +134,7 @@ def open_mate(nodes: Any, head: Any, root: Any, p: Any, move: int, side: int, pl
             root.child[e] = c
             nodes[0].opened += 1
             set_result(nodes, head, p, c, -1, plies, 0.0, False)
-            back_up(nodes, c, 0)
+            back_up(nodes, c, 0, p)
             prove(nodes, c, p)
 
 
@@ -229,7 +229,7 @@ def gather_chess(
                     continue
                 share(nodes, i, other)
                 head.hits += 1
-        back_up(nodes, i, 0)
+        back_up(nodes, i, 0, p)
         done += 1
         if proven and p.solve == 1.0:
             prove(nodes, i, p)

@@ -185,7 +185,7 @@ def gather_go(
                 nodes[i].key = key
                 share(nodes, i, other)
                 head.hits += 1
-        back_up(nodes, i, 0)
+        back_up(nodes, i, 0, p)
         done += 1
     for k in range(met):
         mark(nodes, bumped[k], -1)
@@ -253,7 +253,7 @@ def gather_with_playouts(
         if nodes[i].state == FRESH and is_over(h):
             _finish(nodes, head, p, i, b, h)
         if nodes[i].state == TERMINAL:
-            back_up(nodes, i, 0)
+            back_up(nodes, i, 0, p)
             done += 1
             continue
         result = play_out_once(b, h, weights, random)

@@ -254,4 +254,4 @@ def _evaluate(planted: Planted, side: int, answer: NDArray[np.float32], leaves: 
     if nodes["state"][0] == FRESH:
         nodes["state"][0] = OPEN
         head["evaluations"] += 1
-        back_up(nodes, 0, 0)
+        back_up(nodes, 0, 0, tree.record[0])

@@ -27,6 +27,7 @@ from keima.search.tree import (
     UTILITY_SQ,
     VALUE_MEAN,
     VISITS,
+    WEIGHT,
     describe,
     explore_scale,
     principal_variation,
@@ -121,10 +122,10 @@ def lower_bounds(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(lower confidence bounds for the side to move at the root, radii), float64 [k].
 
-    KataGo `cpp/search/searchhelpers.cpp`, `getSelfUtilityLCBAndRadius`, every visit weighing the same.
+    KataGo `cpp/search/searchhelpers.cpp`, `getSelfUtilityLCBAndRadius`, with the weight for its sample's size.
     """
     widest = 1 + p.static_score + p.dynamic_score
-    n = np.maximum(rows[:, VISITS], 1.0)
+    n = np.maximum(rows[:, WEIGHT], 1e-6)
     mean = rows[:, UTILITY_MEAN]
     prior = 1.0 / (n * n)
     square = np.maximum(rows[:, UTILITY_SQ], mean * mean + 1e-8)
@@ -158,8 +159,8 @@ def _values_by_bound(tree: Tree, table: RootTable, bonus: NDArray[np.float64]) -
     enough visits is lifted as if it had been searched as widely as the others.
     """
     p, rows = tree.parameters, table.rows
-    visits, prior = rows[:, VISITS], rows[:, PRIOR]
-    stable = int(np.argmax(np.maximum(visits - 1, 0) + 2 * prior))
+    visits, prior = rows[:, WEIGHT], rows[:, PRIOR]
+    stable = int(np.argmax(visits * np.maximum(rows[:, VISITS] - 1, 0) / np.maximum(rows[:, VISITS], 1) + 2 * prior))
     scale = explore_scale(tree.nodes[0], tree.record[0])
     q = -rows[:, UTILITY_MEAN] + bonus
     target = q[stable] + scale * prior[stable] / (1 + visits[stable])

@@ -32,7 +32,8 @@ UNSOLVED, TWOFOLD = 127, 1
 
 NODE = np.dtype(
     [
-        ("utility", np.float64),  # sum over visits of what the search maximises
+        ("utility", np.float64),  # visits times the mean of what the search maximises
+        ("weight", np.float64),  # what it counts for in its parent; its visits, unless they are weighed
         ("visits", np.int32),
         ("pending", np.int32),  # descents through this node that are under way
         ("prior", np.float32),  # P of the move that leads here
@@ -52,7 +53,7 @@ NODE = np.dtype(
         ("plies", np.int16),  # to the end, where the result is proven; for TWOFOLD since the first occurrence
         ("own", np.int32),  # visits that ended here
         ("opened_prior", np.float32),  # sum of the opened edges' priors
-        ("value", np.float64),  # sums over visits: win − loss,
+        ("value", np.float64),  # visits times the mean of: win − loss,
         ("draw", np.float64),  # draws,
         ("utility_sq", np.float64),  # utility squared,
         ("score", np.float64),  # mean of the final score, points,
@@ -153,7 +154,7 @@ def utility_of(head: Any, p: Any, side: int, value: float, draw: float, score: f
 @njit
 def explore_scale(nd: Any, p: Any) -> float:
     """The factor of P / (1 + N) in the choice of a move."""
-    total = float(nd.visits - nd.own)
+    total = nd.weight - nd.own
     cpuct = p.cpuct + p.cpuct_factor * math.log((total + p.cpuct_base) / p.cpuct_base)
     if p.stdev_scale > 0:
         cpuct *= 1 + p.stdev_scale * (utility_stdev(nd, p) / p.stdev_prior - 1)
@@ -163,11 +164,11 @@ def explore_scale(nd: Any, p: Any) -> float:
 @njit
 def utility_stdev(nd: Any, p: Any) -> float:
     """The spread of utilities below a node, with a prior (KataGo `getFpuValueForChildrenAssumeVisited`)."""
-    n = nd.visits
+    n = nd.weight
     if n <= 1:
         return p.stdev_prior
-    mean = nd.utility / n
-    square = max(nd.utility_sq / n, mean * mean)
+    mean = nd.utility / nd.visits
+    square = max(nd.utility_sq / nd.visits, mean * mean)
     w = p.stdev_prior_weight
     return math.sqrt(
         max(0.0, ((mean * mean + p.stdev_prior * p.stdev_prior) * w + square * n) / (w + n - 1) - mean * mean)
@@ -205,10 +206,10 @@ def moves_left_utility(parent: Any, ch: Any, q: float, p: Any) -> float:
 @njit
 def child_score(nd: Any, ch: Any, scale: float, fpu: float, bonus: float, p: Any) -> float:
     """What an opened move is worth in the choice: Q and exploration, descents under way included."""
-    n = float(ch.visits)
+    n = ch.weight
     q = fpu
     if ch.visits > 0:
-        q = -ch.utility / n + bonus
+        q = -ch.utility / ch.visits + bonus
         if p.moves_left_slope > 0 and ch.moves_left > 0:
             q += moves_left_utility(nd, ch, q, p)
     if ch.pending > 0:
@@ -283,6 +284,7 @@ def add_node(nodes: Any, head: Any, parent: int, move: int, prior: float, side: 
     head.nodes += 1
     nd = nodes[i]
     nd.utility = 0.0
+    nd.weight = 0.0
     nd.value = 0.0
     nd.draw = 0.0
     nd.utility_sq = 0.0
@@ -342,15 +344,21 @@ def mark(nodes: Any, i: int, change: int) -> None:
 
 
 @njit
-def back_up(nodes: Any, i: int, pending: int) -> None:
+def back_up(nodes: Any, i: int, pending: int, p: Any) -> None:
     """Add node i's own evaluation to it and all above, as one visit; `pending` 1 ends the descent it belongs to."""
     nd = nodes[i]
     back_up_result(nodes, i, pending, float(nd.raw_value), float(nd.raw_draw), float(nd.raw_utility))
+    if p.value_weight_exponent > 0 or p.noise_prune_scale > 0:
+        i = nd.parent
+        while i >= 0:
+            if nodes[i].state == OPEN:
+                weigh(nodes, i, p)
+            i = nodes[i].parent
 
 
 @njit
 def back_up_result(nodes: Any, i: int, pending: int, value: float, draw: float, utility: float) -> None:
-    """`back_up` with a value, draw and utility other than the node's own (a playout's)."""
+    """`back_up` with a value, draw and utility other than the node's own (a playout's), all weighing the same."""
     nd = nodes[i]
     nd.own += 1
     score, score_sq, lead = float(nd.raw_score), float(nd.raw_score_sq), float(nd.raw_lead)
@@ -359,6 +367,7 @@ def back_up_result(nodes: Any, i: int, pending: int, value: float, draw: float, 
     while i >= 0:
         nd = nodes[i]
         nd.visits += 1
+        nd.weight += 1
         nd.pending -= pending
         nd.value += value
         nd.draw += draw
@@ -371,6 +380,135 @@ def back_up_result(nodes: Any, i: int, pending: int, value: float, draw: float, 
         value, utility, score, lead = -value, -utility, -score, -lead
         moves_left += 1
         i = nd.parent
+
+
+@njit
+def weigh(nodes: Any, i: int, p: Any) -> None:
+    """Set a node's averages to those of its own evaluation and its children, good children weighing more.
+
+    KataGo `cpp/search/searchupdatehelpers.cpp`, `recomputeNodeStats` (without its bias of subtrees): visits that a bad
+    move got beyond its share are taken off, then weight is shifted from moves that look bad to those that look good.
+    """
+    nd = nodes[i]
+    count = 0
+    c = nd.child
+    while c >= 0:
+        count += 1 if nodes[c].visits > 0 else 0
+        c = nodes[c].sibling
+    if count == 0:
+        return
+    children, weights = np.empty(count, np.int32), np.empty(count)
+    k = count
+    c = nd.child
+    while c >= 0:
+        if nodes[c].visits > 0:
+            k -= 1
+            children[k] = c
+            weights[k] = nodes[c].weight
+        c = nodes[c].sibling
+    if p.noise_prune_scale > 0:
+        prune_noise(nodes, children, weights, p.noise_prune_scale)
+    if p.value_weight_exponent > 0:
+        favour_good(nodes, children, weights, p.value_weight_exponent)
+    _average(nodes, i, children, weights)
+
+
+@njit
+def prune_noise(nodes: Any, children: Any, weights: Any, scale: float) -> None:
+    """Take weight off children worse than the likelier ones before them that have over twice their share by prior.
+
+    KataGo `searchupdatehelpers.cpp`, `pruneNoiseWeight`; `scale` is its `noisePruneUtilityScale`.
+
+    Args:
+        nodes: of the tree.
+        children: int32 [k], in the order they were opened.
+        weights: float64 [k], changed.
+        scale: gap of utility at which 1 − 1/e of the excess goes.
+    """
+    utility_sum, weight_sum, prior_sum = 0.0, 0.0, 0.0
+    for k in range(len(children)):
+        ch = nodes[children[k]]
+        utility = -ch.utility / ch.visits
+        prior = max(float(ch.prior), 1e-30)
+        if weight_sum > 0:
+            gap = utility_sum / weight_sum - utility
+            excess = weights[k] - 2.0 * weight_sum * prior / prior_sum
+            if gap > 0 and excess > 0:
+                weights[k] -= excess * (1.0 - math.exp(-gap / scale))
+        utility_sum += utility * weights[k]
+        weight_sum += weights[k]
+        prior_sum += prior
+
+
+@njit
+def favour_good(nodes: Any, children: Any, weights: Any, exponent: float) -> None:
+    """Multiply each weight by P(it is no worse than the average)^exponent, the sum kept.
+
+    KataGo `searchupdatehelpers.cpp`, `downweightBadChildrenAndNormalizeWeight`; the probability is Student's with three
+    degrees of freedom, in closed form here and a table there; `exponent` is its `valueWeightExponent`.
+
+    Args:
+        nodes: of the tree.
+        children: int32 [k].
+        weights: float64 [k], changed.
+        exponent: 0 leaves them alone.
+    """
+    total, utility_sum = 0.0, 0.0
+    for k in range(len(children)):
+        ch = nodes[children[k]]
+        total += weights[k]
+        utility_sum -= ch.utility / ch.visits * weights[k]
+    if total <= 0:
+        return
+    mean, new_total = utility_sum / total, 0.0
+    for k in range(len(children)):
+        ch = nodes[children[k]]
+        stdev = math.sqrt(1e-8 + 1.0 / (1.5 * math.sqrt(max(weights[k], 1e-12))))
+        weights[k] *= (student_cdf((-ch.utility / ch.visits - mean) / stdev) + 0.0001) ** exponent
+        new_total += weights[k]
+    for k in range(len(children)):
+        weights[k] *= total / new_total
+
+
+@njit
+def student_cdf(z: float) -> float:
+    """Student's distribution function with three degrees of freedom."""
+    x = z / math.sqrt(3.0)
+    return 0.5 + (x / (1.0 + x * x) + math.atan(x)) / math.pi
+
+
+@njit
+def _average(nodes: Any, i: int, children: Any, weights: Any) -> None:
+    """Set a node's averages to the weighted ones of its own evaluations (a weight of 1 each) and its children."""
+    nd = nodes[i]
+    own = float(nd.own)
+    total = own
+    value, draw, utility = own * nd.raw_value, own * nd.raw_draw, own * nd.raw_utility
+    square = own * nd.raw_utility * nd.raw_utility
+    score, score_sq, lead = own * nd.raw_score, own * nd.raw_score_sq, own * nd.raw_lead
+    left = own * nd.raw_moves_left
+    for k in range(len(children)):
+        ch = nodes[children[k]]
+        share = weights[k] / ch.visits
+        total += weights[k]
+        value -= share * ch.value
+        draw += share * ch.draw
+        utility -= share * ch.utility
+        square += share * ch.utility_sq
+        score -= share * ch.score
+        score_sq += share * ch.score_sq
+        lead -= share * ch.lead
+        left += share * ch.moves_left + weights[k]
+    scale = nd.visits / total
+    nd.weight = total
+    nd.value = value * scale
+    nd.draw = draw * scale
+    nd.utility = utility * scale
+    nd.utility_sq = square * scale
+    nd.score = score * scale
+    nd.score_sq = score_sq * scale
+    nd.lead = lead * scale
+    nd.moves_left = left * scale
 
 
 @njit
@@ -680,7 +818,7 @@ def expand(
         head.evaluations += 1
         if nd.key != np.uint64(0):
             enter(table, nodes, i)
-        back_up(nodes, i, 1)
+        back_up(nodes, i, 1, p)
 
 
 @njit
@@ -737,8 +875,8 @@ def slide_edges(edge_moves: Any, edge_priors: Any, starts: Any, lengths: Any, pl
 VISITS, PRIOR, VALUE_MEAN, DRAW_MEAN, UTILITY_MEAN, UTILITY_SQ, SCORE_MEAN, SCORE_SQ_MEAN, LEAD_MEAN, LEFT_MEAN = range(
     10
 )
-LOWER, UPPER, PLIES, PENDING_COUNT = range(10, 14)
-COLUMNS = 14
+LOWER, UPPER, PLIES, PENDING_COUNT, WEIGHT = range(10, 15)
+COLUMNS = 15
 """Columns of `describe`."""
 
 
@@ -761,6 +899,7 @@ def describe(nodes: Any, i: int, row: Any) -> None:
     row[UPPER] = nd.upper
     row[PLIES] = nd.plies
     row[PENDING_COUNT] = nd.pending
+    row[WEIGHT] = nd.weight
 
 
 @njit

@@ -11,7 +11,7 @@ import pytest
 from keima.games import chess, go
 from keima.search import Limits, Search
 from keima.search.presets import PRESETS
-from keima.search.tree import score_value
+from keima.search.tree import score_value, student_cdf
 from tests.search.fakes import Answer, Fake, random_answer
 from tests.search.twin import Node, Twin, squashed
 
@@ -128,3 +128,26 @@ def test_score_utility_is_the_expectation_of_an_arctangent(
     mean: float, stdev: float, center: float, scale: float
 ) -> None:
     assert score_value(mean, stdev, center, scale) == pytest.approx(squashed(mean, stdev, center, scale), abs=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("z", "probability"), [(0.0, 0.5), (0.765, 0.75), (1.638, 0.90), (3.182, 0.975), (-5.841, 0.005)]
+)
+def test_students_distribution_at_the_points_of_its_table(z: float, probability: float) -> None:
+    assert student_cdf(z) == pytest.approx(probability, abs=2e-4)
+
+
+def test_a_bad_move_counts_less_than_its_visits() -> None:
+    """Two moves searched alike, one a blunder: KataGo's average lies nearer to the good one's value."""
+    position = go.Position.start(3, komi=0.5)
+    answer = random_answer(10, score=False)
+    means = {}
+    for name in ("plain", "weighed"):
+        overrides = {"value_weight_exponent": 0.0, "noise_prune_scale": 0.0} if name == "plain" else {}
+        search = Search(Fake("go", answer), replace(PRESETS["katago"], **ONE_BY_ONE, **overrides))
+        search.set_position(position)
+        result = search.run(Limits(visits=200))
+        means[name] = result.utility
+        best = max(info.utility for info in result.moves if info.visits > 20)
+        assert means[name] < best
+    assert means["weighed"] > means["plain"]

@@ -23,6 +23,7 @@ class Node:
     position: Any
     prior: Any = 1.0
     visits: int = 0
+    weight: float = 0.0
     utility: float = 0.0
     utility_sq: float = 0.0
     value: float = 0.0
@@ -57,12 +58,48 @@ class Twin:
             leaf.own += 1
             for node in reversed(path):
                 node.visits += 1
+                node.weight += 1
                 node.value += value
                 node.utility += utility
                 node.utility_sq += utility * utility
                 node.left += left
                 value, utility, left = -value, -utility, left + 1
+            if self.p.value_weight_exponent:
+                for node in reversed(path[:-1]):
+                    self.weigh(node)
         return self.root
+
+    def weigh(self, node: Node) -> None:
+        """KataGo's averages, as its `recomputeNodeStats` describes them, by the means of the children."""
+        children = list(node.children.values())
+        weights = [child.weight for child in children]
+        means = [-child.utility / child.visits for child in children]
+        for k in range(1, len(children)):
+            before = sum(weights[:k])
+            fair = before * float(children[k].prior) / sum(float(child.prior) for child in children[:k])
+            gap = sum(w * m for w, m in zip(weights[:k], means[:k], strict=True)) / before - means[k]
+            if gap > 0 and weights[k] > 2 * fair:
+                weights[k] -= (weights[k] - 2 * fair) * (1 - math.exp(-gap / self.p.noise_prune_scale))
+        total = sum(weights)
+        mean = sum(w * m for w, m in zip(weights, means, strict=True)) / total
+        spread = [math.sqrt(1e-8 + 1 / (1.5 * math.sqrt(w))) for w in weights]
+        favoured = [
+            w * (student((m - mean) / s) + 0.0001) ** self.p.value_weight_exponent
+            for w, m, s in zip(weights, means, spread, strict=True)
+        ]
+        weights = [w * total / sum(favoured) for w in favoured]
+        node.weight = total + node.own
+        per_visit = node.visits / node.weight
+        value, raw, left = node.numbers
+
+        def mean_of(own: float, sums: list[float]) -> float:
+            parts = sum(w * s / c.visits for w, s, c in zip(weights, sums, children, strict=True))
+            return per_visit * (node.own * own + parts)
+
+        node.value = mean_of(value, [-child.value for child in children])
+        node.utility = mean_of(raw, [-child.utility for child in children])
+        node.utility_sq = mean_of(raw * raw, [child.utility_sq for child in children])
+        node.left = mean_of(left, [child.left + child.visits for child in children])
 
     def evaluate(self, node: Node, depth: int) -> None:
         position = node.position
@@ -137,7 +174,7 @@ class Twin:
 
     def descend(self, node: Node) -> Node:
         p, root = self.p, node is self.root
-        total = node.visits - node.own
+        total = node.weight - node.own
         c = p.cpuct + p.cpuct_factor * math.log((total + p.cpuct_base) / p.cpuct_base)
         if p.stdev_scale:
             c *= 1 + p.stdev_scale * (self.stdev(node) / p.stdev_prior - 1)
@@ -152,7 +189,7 @@ class Twin:
                 q = -child.utility / child.visits
                 if p.moves_left_slope and child.left > 0:
                     q += self.liking(node, child, q)
-                score = q + scale * node.edges[name] / (1 + child.visits)
+                score = q + scale * node.edges[name] / (1 + child.weight)
             if score > best:
                 best, found = score, name
         if found not in node.children:
@@ -160,11 +197,11 @@ class Twin:
         return node.children[found]
 
     def stdev(self, node: Node) -> float:
-        p, n = self.p, node.visits
+        p, n = self.p, node.weight
         if n <= 1:
             return p.stdev_prior
-        mean = node.utility / n
-        square = max(node.utility_sq / n, mean * mean)
+        mean = node.utility / node.visits
+        square = max(node.utility_sq / node.visits, mean * mean)
         above = (mean * mean + p.stdev_prior**2) * p.stdev_prior_weight + square * n
         return math.sqrt(max(0.0, above / (p.stdev_prior_weight + n - 1) - mean * mean))
 
@@ -188,6 +225,11 @@ class Twin:
         m = -m if q > 0 else m
         q = max(0.0, abs(q) - p.moves_left_threshold) / (1 - p.moves_left_threshold)
         return m * (p.moves_left_constant + p.moves_left_linear * q + p.moves_left_square * q * q)
+
+
+def student(z: float) -> float:
+    """Student's distribution function with three degrees of freedom."""
+    return 0.5 + (z / math.sqrt(3) / (1 + z * z / 3) + math.atan(z / math.sqrt(3))) / math.pi
 
 
 def squashed(mean: float, stdev: float, center: float, scale: float) -> float:
