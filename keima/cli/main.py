@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 from typing import Annotated
 
 import typer
@@ -77,4 +79,6 @@ app.add_typer(compress.app, name="compress", short_help="Make a network smaller:
 
 def main() -> None:
     """Run the command line; never returns."""
+    gc.set_threshold(50_000, 20, 50)  # importing PyTorch makes a million objects that all stay
+    atexit.register(gc.freeze)  # else the interpreter's last collection walks all of PyTorch, for most of a second
     app()

@@ -216,7 +216,7 @@ PRESETS: Mapping[str, Parameters] = MappingProxyType(
             policy_optimism=1.0,  # policyOptimism
             root_policy_optimism=0.2,  # rootPolicyOptimism
             cache_history=0.0,  # nninputs.cpp, getHash: evaluations are shared across histories
-            in_flight_share=1 / 32,  # ours: 1/12 costs about 90 Elo at 100 visits on 9×9 (docs/speed.md)
+            in_flight_share=1 / 32,  # ours: 1/12 costs about 90 Elo at 100 visits on 9×9 (docs/strength.md)
         ),
         "lc0": Parameters(
             cpuct=1.745,  # CPuct

@@ -397,24 +397,26 @@ def weigh(nodes: Any, i: int, p: Any) -> None:
         c = nodes[c].sibling
     if count == 0:
         return
-    children, weights = np.empty(count, np.int32), np.empty(count)
+    children, weights, means = np.empty(count, np.int32), np.empty(count), np.empty(count)
     k = count
     c = nd.child
     while c >= 0:
-        if nodes[c].visits > 0:
+        ch = nodes[c]
+        if ch.visits > 0:
             k -= 1
             children[k] = c
-            weights[k] = nodes[c].weight
-        c = nodes[c].sibling
-    if p.noise_prune_scale > 0:
-        prune_noise(nodes, children, weights, p.noise_prune_scale)
-    if p.value_weight_exponent > 0:
-        favour_good(nodes, children, weights, p.value_weight_exponent)
+            weights[k] = ch.weight
+            means[k] = -ch.utility / ch.visits
+        c = ch.sibling
+    if count > 1 and p.noise_prune_scale > 0:
+        prune_noise(nodes, children, weights, means, p.noise_prune_scale)
+    if count > 1 and p.value_weight_exponent > 0:
+        favour_good(weights, means, p.value_weight_exponent)
     _average(nodes, i, children, weights)
 
 
 @njit
-def prune_noise(nodes: Any, children: Any, weights: Any, scale: float) -> None:
+def prune_noise(nodes: Any, children: Any, weights: Any, means: Any, scale: float) -> None:
     """Take weight off children worse than the likelier ones before them that have over twice their share by prior.
 
     KataGo `searchupdatehelpers.cpp`, `pruneNoiseWeight`; `scale` is its `noisePruneUtilityScale`.
@@ -423,50 +425,47 @@ def prune_noise(nodes: Any, children: Any, weights: Any, scale: float) -> None:
         nodes: of the tree.
         children: int32 [k], in the order they were opened.
         weights: float64 [k], changed.
+        means: float64 [k], their mean utilities for the side to move at the parent.
         scale: gap of utility at which 1 − 1/e of the excess goes.
     """
     utility_sum, weight_sum, prior_sum = 0.0, 0.0, 0.0
     for k in range(len(children)):
-        ch = nodes[children[k]]
-        utility = -ch.utility / ch.visits
-        prior = max(float(ch.prior), 1e-30)
+        prior = max(float(nodes[children[k]].prior), 1e-30)
         if weight_sum > 0:
-            gap = utility_sum / weight_sum - utility
+            gap = utility_sum / weight_sum - means[k]
             excess = weights[k] - 2.0 * weight_sum * prior / prior_sum
             if gap > 0 and excess > 0:
                 weights[k] -= excess * (1.0 - math.exp(-gap / scale))
-        utility_sum += utility * weights[k]
+        utility_sum += means[k] * weights[k]
         weight_sum += weights[k]
         prior_sum += prior
 
 
 @njit
-def favour_good(nodes: Any, children: Any, weights: Any, exponent: float) -> None:
+def favour_good(weights: Any, means: Any, exponent: float) -> None:
     """Multiply each weight by P(it is no worse than the average)^exponent, the sum kept.
 
     KataGo `searchupdatehelpers.cpp`, `downweightBadChildrenAndNormalizeWeight`; the probability is Student's with three
     degrees of freedom, in closed form here and a table there; `exponent` is its `valueWeightExponent`.
 
     Args:
-        nodes: of the tree.
-        children: int32 [k].
         weights: float64 [k], changed.
+        means: float64 [k], mean utilities of the moves they belong to.
         exponent: 0 leaves them alone.
     """
     total, utility_sum = 0.0, 0.0
-    for k in range(len(children)):
-        ch = nodes[children[k]]
+    for k in range(len(weights)):
         total += weights[k]
-        utility_sum -= ch.utility / ch.visits * weights[k]
+        utility_sum += means[k] * weights[k]
     if total <= 0:
         return
     mean, new_total = utility_sum / total, 0.0
-    for k in range(len(children)):
-        ch = nodes[children[k]]
+    for k in range(len(weights)):
         stdev = math.sqrt(1e-8 + 1.0 / (1.5 * math.sqrt(max(weights[k], 1e-12))))
-        weights[k] *= (student_cdf((-ch.utility / ch.visits - mean) / stdev) + 0.0001) ** exponent
+        chance = student_cdf((means[k] - mean) / stdev) + 0.0001
+        weights[k] *= math.sqrt(math.sqrt(chance)) if exponent == 0.25 else chance**exponent
         new_total += weights[k]
-    for k in range(len(children)):
+    for k in range(len(weights)):
         weights[k] *= total / new_total
 
 
