@@ -93,7 +93,7 @@ def test_runs_can_be_continued() -> None:
 def test_few_leaves_are_under_way_at_few_visits() -> None:
     """With a share of 1/12, the first batches hold one leaf; later ones grow to the batch size."""
     fake = go_fake(batch_size=16)
-    search = Search(fake)
+    search = Search(fake, in_flight_share=1 / 12)
     search.set_position(go.Position.start(5))
     search.run(Limits(visits=600))
     assert fake.batches[:20] == [1] * 20

@@ -151,15 +151,11 @@ class TestRun:
         assert result(tmp_path / "run") == result(tmp_path / "whole")
 
     def test_an_interrupt_ends_it_after_the_step(self, tmp_path: Path) -> None:
-        class Interrupting(Said):
-            def advance(self, step: int, line: Any) -> None:
-                if step == 5:
-                    os.kill(os.getpid(), signal.SIGTERM)
-
-        watcher = Interrupting()
-        with pytest.raises(KeyboardInterrupt):
-            train(recipe(tmp_path), tmp_path / "run", watcher, open_fakes)
-        assert watcher.words[-1].startswith("stopped after step 5 of 10: step 5 is kept")
+        """In a process of its own: the signal is for it alone."""
+        running = start(tmp_path, script=INTERRUPTED)
+        told, _ = running.communicate(timeout=200)
+        assert running.returncode == 3
+        assert told.decode().splitlines()[-1].startswith("stopped after step 5 of 10: step 5 is kept")
 
     def test_a_loss_that_is_no_number_ends_it_and_is_not_kept(self, tmp_path: Path) -> None:
         read = recipe(tmp_path, "optimizer.learning_rate=1e30", "run.log_every=1")
@@ -238,13 +234,38 @@ train(recipe(folder, "run.steps=120", *sys.argv[2:]), folder / "run", Slow(), op
 """
 
 
-def start(folder: Path, *overrides: str, launcher: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
+INTERRUPTED = """
+import os, signal, sys
+from pathlib import Path
+from keima.training.loop import Watcher, train
+from tests.training.fakes import open_fakes, recipe
+
+class Interrupting(Watcher):
+    def advance(self, step, line):
+        if step == 5:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def say(self, message):
+        print(message, flush=True)
+
+folder = Path(sys.argv[1])
+try:
+    train(recipe(folder, *sys.argv[2:]), folder / "run", Interrupting(), open_fakes)
+except KeyboardInterrupt:
+    sys.exit(3)
+"""
+
+
+def start(
+    folder: Path, *overrides: str, launcher: tuple[str, ...] = (), script: str = SCRIPT
+) -> subprocess.Popen[bytes]:
     folder.mkdir(exist_ok=True)
-    script = folder / "script.py"
-    script.write_text(SCRIPT)
+    path = folder / "script.py"
+    path.write_text(script)
     root = str(Path(__file__).parents[2])
-    command = [sys.executable, *launcher, str(script), str(folder), *overrides]
-    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1"}, cwd=root)
+    command = [sys.executable, *launcher, str(path), str(folder), *overrides]
+    environment = {**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, env=environment, cwd=root, stdout=subprocess.PIPE)
 
 
 @pytest.mark.slow
