@@ -152,7 +152,7 @@ class TestRun:
 
     def test_an_interrupt_ends_it_after_the_step(self, tmp_path: Path) -> None:
         """In a process of its own: the signal is for it alone."""
-        running = start(tmp_path, script=INTERRUPTED)
+        running = start(tmp_path, script=INTERRUPTED, stdout=subprocess.PIPE)
         told, _ = running.communicate(timeout=200)
         assert running.returncode == 3
         assert told.decode().splitlines()[-1].startswith("stopped after step 5 of 10: step 5 is kept")
@@ -257,7 +257,11 @@ except KeyboardInterrupt:
 
 
 def start(
-    folder: Path, *overrides: str, launcher: tuple[str, ...] = (), script: str = SCRIPT
+    folder: Path,
+    *overrides: str,
+    launcher: tuple[str, ...] = (),
+    script: str = SCRIPT,
+    stdout: int | None = None,
 ) -> subprocess.Popen[bytes]:
     folder.mkdir(exist_ok=True)
     path = folder / "script.py"
@@ -265,7 +269,7 @@ def start(
     root = str(Path(__file__).parents[2])
     command = [sys.executable, *launcher, str(path), str(folder), *overrides]
     environment = {**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(command, env=environment, cwd=root, stdout=subprocess.PIPE)
+    return subprocess.Popen(command, env=environment, cwd=root, stdout=stdout)
 
 
 @pytest.mark.slow
