@@ -55,7 +55,8 @@ def test_kernels_that_call_themselves_are_compiled_once() -> None:
     chess_leaves.copy_board(boards[0], back_rank.state[0])
     assert chess_leaves.forced_mate(boards, moves, 0, 2, np.array([10_000])) >= 0
     for kernel in (alphago.is_true_eye, alphago._succeeds, board._perft, chess_leaves.forced_mate):
-        assert len(kernel.signatures) == 1, f"{kernel.__name__} has versions {kernel.signatures}"
+        # none where the kernel that calls it came from the cache whole
+        assert len(kernel.signatures) <= 1, f"{kernel.__name__} has versions {kernel.signatures}"
 
 
 def test_no_kernel_passes_a_literal_to_one_that_calls_itself() -> None:
