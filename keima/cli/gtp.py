@@ -46,6 +46,9 @@ def gtp(
         str, typer.Option(help="chinese, japanese, tromp-taylor, aga, ..., or KataGo's JSON.")
     ] = "chinese",
     komi: Annotated[float | None, typer.Option(help="Komi; the usual one of the rules if not given.")] = None,
+    rollout: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Rollout policy for the playouts of preset alphago.")
+    ] = None,
     profile: Annotated[
         str | None, typer.Option(help="Whom to imitate: rank_5k, proyear_1990, ... (human networks).")
     ] = None,
@@ -58,12 +61,14 @@ def gtp(
         raise BadRequest("name the network to play with: --net FILE")
     from keima.engines.gtp import Engine, Options
     from keima.search.search import Search
+    from keima.weights.rollout import read_rollout
 
     evaluator = open_evaluator(open_network(net), backend, precision, batch, threads)
+    policy = None if rollout is None else read_rollout(rollout)
 
     def make_search(overrides: Mapping[str, float]) -> Search:
         numbers: dict[str, Any] = dict(overrides)
-        return Search(evaluator, preset, seed=seed, memory=memory << 20, **numbers)
+        return Search(evaluator, preset, seed=seed, memory=memory << 20, rollout_policy=policy, **numbers)
 
     options = Options(
         name=name,

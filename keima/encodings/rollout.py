@@ -105,7 +105,7 @@ def _around(loc: int, k: int, stride: int) -> int:
 
 
 @njit
-def _diamond(loc: int, k: int, stride: int) -> int:
+def diamond_point(loc: int, k: int, stride: int) -> int:
     """Point k of the diamond: the eight neighbours, then two steps up, left, right, down."""
     if k < 8:
         return _around(loc, k, stride)
@@ -186,6 +186,15 @@ def insert(keys: NDArray[np.uint64], values: NDArray[np.float32], key: Any, valu
         place = (place + np.uint64(1)) & mask
     keys[place] = wanted
     values[place] = value
+
+
+@njit
+def insert_all(
+    keys: NDArray[np.uint64], values: NDArray[np.float32], new_keys: NDArray[np.uint64], new_values: NDArray[np.float32]
+) -> None:
+    """`insert` each of these keys with its value; of equal keys the last counts."""
+    for i in range(len(new_keys)):
+        insert(keys, values, new_keys[i], float(new_values[i]))
 
 
 @njit
@@ -377,7 +386,7 @@ def response_code(r: Any, colour: int, stride: int) -> Any:
     """The diamond around the previous move as `colour` sees it: 12 × 3 bits; points off the array's ends are walls."""
     code = np.uint64(0)
     for k in range(DIAMOND):
-        loc = _diamond(int(r.previous), k, stride)
+        loc = diamond_point(int(r.previous), k, stride)
         state = int(r.state[loc]) if 0 <= loc < MAX_POINTS else _OFF_BOARD
         if colour == WHITE:
             state = _seen_by_white(state)
@@ -427,6 +436,12 @@ def _apply_save_atari(b: Any, r: Any, colour: int, factor: float) -> None:
 
 
 @njit
+def mark_saved(b: Any, r: Any, colour: int) -> None:
+    """List in `touched` the moves that have the feature "save atari"; for a fresh record."""
+    _apply_save_atari(b, r, colour, 1.0)
+
+
+@njit
 def _multiply_once(r: Any, loc: int, factor: float) -> None:
     """Multiply a point's factor unless some feature has touched it already: save atari is one feature, on or off."""
     if r.dirty[loc] == 0:
@@ -460,7 +475,7 @@ def apply_local_features(b: Any, r: Any, tables: Any, colour: int) -> None:
         _apply_save_atari(b, r, colour, float(tables.save_atari))
         code = response_code(r, colour, stride)
         for k in range(DIAMOND):
-            loc = _diamond(previous, k, stride)
+            loc = diamond_point(previous, k, stride)
             if loc < 0 or loc >= MAX_POINTS or r.state[loc] != 0:
                 continue
             if k < 8:

@@ -12,11 +12,12 @@ from keima.errors import BadRequest
 from keima.search.limits import Limits
 from keima.search.presets import find_preset
 from keima.search.search import Search
+from keima.weights.rollout import read_rollout
 
 if TYPE_CHECKING:
     from keima.inference.evaluator import Evaluator
 
-_OF_SEARCH = ("preset", "batch_size", "memory")
+_OF_SEARCH = ("preset", "batch_size", "memory", "rollout_policy")
 """What `Search` takes besides parameters."""
 
 
@@ -75,9 +76,9 @@ class PolicyPlayer:
 class SearchPlayer:
     """A network with our search.
 
-    Options: visits, seconds (a move), preset, any parameter of `keima.search.presets.Parameters`, batch (leaves
-    evaluated together), memory (bytes of the tree), temperature (0) for the first `plies` moves of the game (30),
-    resign, profile, precision, backend, threads.
+    Options: visits, seconds (a move), preset, any parameter of `keima.search.presets.Parameters`, rollout (a rollout
+    policy's file, for playouts), batch (leaves evaluated together), memory (bytes of the tree), temperature (0) for the
+    first `plies` moves of the game (30), resign, profile, precision, backend, threads.
     """
 
     def __init__(self, spec: Spec, evaluator: Evaluator, settings: Settings) -> None:
@@ -97,6 +98,8 @@ class SearchPlayer:
         for option, argument in (("batch", "batch_size"), ("memory", "memory")):
             if option in spec.options:
                 self._search_options[argument] = int(spec.number(option) or 0)
+        if "rollout" in spec.options:
+            self._search_options["rollout_policy"] = read_rollout(spec.options["rollout"])
         if self._profile is not None and "metadata" not in evaluator.network.input_names:
             raise BadRequest(f"player {spec.text!r}: this network has no human profiles; leave `profile` out")
         Limits(visits=self._visits, seconds=self._seconds)

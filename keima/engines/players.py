@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 RESIGN, PASS = "resign", "pass"
 _NETWORK_OPTIONS = ("precision", "backend", "threads", "temperature", "plies", "name", "profile")
-SEARCH_OPTIONS = (*_NETWORK_OPTIONS, "visits", "seconds", "preset", "batch", "memory", "resign")
+SEARCH_OPTIONS = (*_NETWORK_OPTIONS, "visits", "seconds", "preset", "batch", "memory", "resign", "rollout")
 """What a network with our search takes, besides the parameters of the search."""
 _OPTIONS = {
     "policy": (*_NETWORK_OPTIONS, "symmetry"),

@@ -72,7 +72,9 @@ class OneSizeEncoding(AlphaGoEncoding):
 class HiddenLayers(nn.Sequential):
     """Convolutions with bias, each followed by a rectifier: the first 5×5, the rest 3×3.
 
-    Input [N, planes, H, W], output [N, filters, H, W], ≥ 0.
+    Input [N, planes, H, W], output [N, filters, H, W], ≥ 0. Fresh weights are normal with variance 2 / fan-in (He et
+    al. 2015, arXiv:1502.01852; the paper does not say how it began): under PyTorch's own, twelve layers without
+    normalisation let so little through that they do not begin to learn.
     """
 
     def __init__(self, planes: int, filters: int, layers: int) -> None:
@@ -80,6 +82,10 @@ class HiddenLayers(nn.Sequential):
             raise BadRequest(f"AlphaGo's networks need layers ≥ 1 and filters ≥ 1, not {layers} and {filters}")
         convolutions = [nn.Conv2d(planes, filters, 5, padding=2)]
         convolutions += [nn.Conv2d(filters, filters, 3, padding=1) for _ in range(layers - 1)]
+        for convolution in convolutions:
+            nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
+            if convolution.bias is not None:
+                nn.init.zeros_(convolution.bias)
         super().__init__(*(step for convolution in convolutions for step in (convolution, nn.ReLU())))
 
 

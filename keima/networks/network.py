@@ -68,7 +68,7 @@ class Network(nn.Module):
     """Base class of the family's networks.
 
     Class attributes:
-        system: "alphago", "alphago-zero", "leela-zero", "katago", "katago-guide" or "lc0".
+        system: "alphago", "alphago-rollout", "alphago-zero", "leela-zero", "katago", "katago-guide" or "lc0".
 
     Instance attributes:
         encoding: makes this network's inputs.

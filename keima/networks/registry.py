@@ -76,6 +76,7 @@ _LINEAR = "the heads' linear layers"
 KINDS: dict[str, Kind] = {
     "alphago-policy": Kind("keima.networks.alphago", "AlphaGoPolicyNetwork", ("hidden",), ""),
     "alphago-value": Kind("keima.networks.alphago", "AlphaGoValueNetwork", ("hidden",), "the last linear layers"),
+    "alphago-rollout": Kind("keima.networks.rollout_softmax", "RolloutSoftmax", (), ""),
     "alphago-zero": Kind("keima.networks.alphago_zero", "AlphaGoZeroNetwork", ("stem", "tower"), _LINEAR),
     "alphago-zero-separate": Kind(
         "keima.networks.alphago_zero", "AlphaGoZeroSeparateNetworks", ("policy_stem", "policy_tower"), _LINEAR
@@ -197,6 +198,14 @@ def _alphago_family() -> list[NetworkEntry]:
             {"filters": 192, "layers": 12},
             {**small_policy, "hidden": 16},
             "AlphaGo's value network",
+        ),
+        NetworkEntry(
+            "alphago-rollout",
+            "alphago-rollout",
+            ALPHAGO,
+            {"patterns": 16_000, "responses": 16_000},
+            {"patterns": 8, "responses": 8},
+            "AlphaGo's rollout policy, a linear softmax, to learn its weights",
         ),
         NetworkEntry(
             "alphago-zero", zero, ALPHAGO_ZERO, {"blocks": 19, **residual}, _SMALL_ZERO, "dual-res, “20 blocks”"
@@ -506,7 +515,7 @@ def example_inputs(network: Network, n: int = 1, device: str = "cpu") -> dict[st
 
     encoding = network.encoding
     config: Any = network.config
-    side = config["board_size"] if isinstance(config, dict) else 8 if encoding.game == "chess" else 19
+    side = config.get("board_size", 19) if isinstance(config, dict) else 8 if encoding.game == "chess" else 19
     shapes = {
         "planes": (n, encoding.planes, side, side),
         "globals": (n, encoding.globals),

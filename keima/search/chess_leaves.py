@@ -26,6 +26,7 @@ from keima.games.chess.board import (
 )
 from keima.games.chess.position import _uci_code, move_name
 from keima.jit import njit
+from keima.search.proof import prove, set_result
 from keima.search.slots import Slots
 from keima.search.tree import (
     FRESH,
@@ -41,8 +42,6 @@ from keima.search.tree import (
     mark,
     note_depth,
     pick,
-    prove,
-    set_result,
     share,
 )
 

@@ -33,6 +33,7 @@ from keima.games.go.history import (
 )
 from keima.games.go.vertices import loc_to_vertex, vertex_to_loc
 from keima.jit import njit
+from keima.search.proof import set_result
 from keima.search.slots import Slots
 from keima.search.tree import (
     FRESH,
@@ -47,7 +48,6 @@ from keima.search.tree import (
     mark,
     note_depth,
     pick,
-    set_result,
     share,
 )
 

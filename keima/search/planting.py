@@ -14,20 +14,10 @@ from keima.errors import BadRequest
 from keima.networks.network import Heads
 from keima.search.pipeline import Pipeline, Planted, answers_of
 from keima.search.presets import Parameters
+from keima.search.proof import bound_by_children
 from keima.search.report import RootAnswer
 from keima.search.slots import Slots
-from keima.search.tree import (
-    FRESH,
-    LEAD,
-    OPEN,
-    SCORE,
-    UNSOLVED,
-    VALUE,
-    back_up,
-    bound_by_children,
-    mix_playout,
-    set_evaluation,
-)
+from keima.search.tree import FRESH, LEAD, OPEN, SCORE, UNSOLVED, VALUE, back_up, mix_playout, set_evaluation
 
 
 def leaves_for(encoding: Encoding, position: Any, capacity: int, profile: str | None = None) -> Any:

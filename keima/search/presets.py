@@ -244,6 +244,7 @@ PRESETS: Mapping[str, Parameters] = MappingProxyType(
             random_symmetry=0.0,
             cache_history=0.0,  # CacheHistoryLength
             edge_cap=256.0,  # every move: a mate must not be cut off
+            min_in_flight=2.0,  # ours: two cores have work from the first visit on
         ),
     }
 )

@@ -10,17 +10,7 @@ from numpy.typing import NDArray
 from keima.encodings.encoding import Array
 from keima.errors import BadRequest
 from keima.search.presets import Parameters
-from keima.search.tree import (
-    FRESH,
-    HEAD,
-    NODE,
-    ROOT,
-    add_node,
-    enter_all,
-    number_subtree,
-    slide_edges,
-    slide_nodes,
-)
+from keima.search.tree import FRESH, HEAD, NODE, ROOT, add_node, enter_all, number_subtree, slide_edges, slide_nodes
 
 _FIRST_NODES = 1 << 10
 _EDGE_BYTES = 6

@@ -32,6 +32,7 @@ from keima.encodings.katago import encode_katago
 from keima.encodings.katago_guide import encode_katago_guide
 from keima.encodings.lc0 import HISTORY_FILLS, INPUT_FORMATS, encode_lc0
 from keima.encodings.lc0_moves import policy_index
+from keima.encodings.rollout_features import encode_rollout
 from keima.errors import BadRequest
 from keima.games.chess.board import STATE
 from keima.games.go.board import BOARD
@@ -407,7 +408,7 @@ class _GoMaker(_Maker):
             return kept
         size = only * 257 if only is not None else int(found[counts.argmax()]) if len(found) else 0
         self.board = (size // 256, size % 256)
-        self.symmetries = 7 if size // 256 == size % 256 else 3
+        self.symmetries = 0 if self.encoding.symmetries == 1 else 7 if size // 256 == size % 256 else 3
         self.leave_out(kept, sizes == size, "another board size")
         return kept
 
@@ -529,6 +530,9 @@ def _go_filler(encoding: Any) -> Callable[[Any, Any, Any, Any, Any], None]:
         return lambda boards, histories, each, planes, _: encode_alphago_zero(histories, each, planes)
     if name == "leela-zero":
         return lambda boards, histories, each, planes, _: encode_leela_zero(histories, each, planes)
+    if name == "rollout":
+        tables = encoding.tables[0]
+        return lambda boards, histories, _each, planes, _: encode_rollout(boards, histories, tables, planes)
     if name == "katago-guide":
         return lambda boards, histories, each, planes, _: encode_katago_guide(
             boards, histories, each, planes.reshape(*planes.shape[:2], -1)

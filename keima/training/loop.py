@@ -31,6 +31,7 @@ from torch import Tensor, nn
 
 from keima.errors import BadRequest, BadWeights, KeimaError
 from keima.networks.network import Network
+from keima.networks.rollout_softmax import RolloutSoftmax
 from keima.training.average import RunningAverage
 from keima.training.checkpoint import (
     Checkpoint,
@@ -184,12 +185,15 @@ def open_stores(recipe: Recipe, network: Network, world: World, rank: int) -> So
     """
     from keima.training.batches import Loader
     from keima.training.losses import loss_for
+    from keima.training.rollout import know_patterns
 
     try:
         loss = loss_for(network, recipe.loss.weights)
     except BadRequest as error:
         raise recipe.error("loss", error.message) from error
     run = recipe.run
+    if isinstance(network, RolloutSoftmax) and not network.knows_patterns:
+        know_patterns(network, check_store(recipe, "train", network))
 
     def loader(key: str, seed: int, targets: frozenset[str], symmetries: bool) -> Loader:
         store = check_store(recipe, key, network)

@@ -18,7 +18,7 @@ float32, whatever precision the network runs in, and cross-entropies from logits
 |                          | ownership 1.5                            |                                                |
 | lc0                      | policy 1, value 1, moves left 1          | lczero-training `tf/tfprocess.py`,             |
 |                          |                                          | `tf/configs/example.yaml`                      |
-| rollout policy           | policy 1                                 | Silver et al. 2016, Methods, "Rollout policy"  |
+| alphago-rollout          | policy 1, moves the policy considers     | Silver et al. 2016, Methods, "Rollout policy"  |
 
 **L2.** c‖θ‖² is left to the optimiser by default: SGD's weight decay of 2c adds the same 2cθ to the gradient
 (`weight_decay`). With `l2=c` the loss computes the term itself; then leave the optimiser's at 0. Of AdamW's decoupled
@@ -56,6 +56,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from keima.errors import BadRequest
+from keima.networks.rollout_softmax import NOT_CONSIDERED
 from keima.training.batches import TrainingBatch
 
 L2 = 1e-4
@@ -364,6 +365,17 @@ def _alphago(network: Any) -> tuple[dict[str, Term], dict[str, float]]:
     return {"policy": policy_term(_policy_of)}, {"policy": 1.0}
 
 
+def _rollout(network: Any) -> tuple[dict[str, Term], dict[str, float]]:
+    term = policy_term(_policy_of)
+
+    def considered(outputs: Any, batch: TrainingBatch) -> Samples:
+        """A move the policy never makes (it fills an own eye, say) is a missing target."""
+        found = term(outputs, batch)
+        return Samples(found.losses, found.weights * (found.losses < -NOT_CONSIDERED / 2))
+
+    return {"policy": considered}, {"policy": 1.0}
+
+
 def _two_heads(network: Any) -> tuple[dict[str, Term], dict[str, float]]:
     value = black_value_term if getattr(network, "value_for_black", False) else value_term
     return {"policy": policy_term(_policy_of), "value": value}, {"policy": 1.0, "value": 1.0}
@@ -405,6 +417,7 @@ def _lc0(network: Any) -> tuple[dict[str, Term], dict[str, float]]:
 
 _LOSSES: dict[str, Callable[[Any], tuple[dict[str, Term], dict[str, float]]]] = {
     "alphago": _alphago,
+    "alphago-rollout": _rollout,
     "alphago-zero": _two_heads,
     "leela-zero": _two_heads,
     "katago-guide": _guide,

@@ -1,5 +1,7 @@
 """Rollout policies as safetensors files: the feature weights and nothing else.
 
+What `keima train` writes (a `RolloutSoftmax` in keima's own format) is read as well.
+
 Tensors: `simple` float32 [2] (response, save atari), `neighbour` float32 [8], `nakade` float32 [8192], and for the two
 pattern tables `pattern_keys` / `response_keys` int64 [n] with `pattern_weights` / `response_weights` float32 [n]. The
 header's `__metadata__` holds `keima.rollout` = "1". Weights are log-odds.
@@ -46,13 +48,15 @@ def write_rollout(policy: RolloutPolicy, path: str | os.PathLike[str]) -> None:
 
 
 def read_rollout(path: str | os.PathLike[str]) -> RolloutPolicy:
-    """Read a rollout policy that `write_rollout` wrote.
+    """Read a rollout policy that `write_rollout` or a training run wrote.
 
     Raises:
         BadWeights: not such a file, cut short or corrupt, or tensors of another name, shape, type or range.
     """
     source = os.fspath(path)
     data = read_bytes(path)
+    if b'"keima.network"' in data[: int.from_bytes(data[:8], "little") + 8]:
+        return _read_trained(path)
     try:
         tensors = load(data)
     except (SafetensorError, ValueError, KeyError) as error:
@@ -75,6 +79,17 @@ def read_rollout(path: str | os.PathLike[str]) -> RolloutPolicy:
         response=float(tensors["simple"][0]),
         save_atari=float(tensors["simple"][1]),
     )
+
+
+def _read_trained(path: str | os.PathLike[str]) -> RolloutPolicy:
+    """The policy of a network file of keima's own."""
+    from keima.networks.rollout_softmax import RolloutSoftmax
+    from keima.weights.safetensors import read_safetensors
+
+    network = read_safetensors(path)
+    if not isinstance(network, RolloutSoftmax):
+        raise BadWeights(f"holds a network of {network.system}, no rollout policy", source=os.fspath(path))
+    return network.to_policy()
 
 
 def _table(tensors: dict[str, NDArray[np.generic]], name: str, source: str) -> dict[int, float]:

@@ -12,10 +12,12 @@ from keima.engines.go_scoring import dead_by_ownership, result_of, score_without
 from keima.engines.gtp_client import EngineFault
 from keima.engines.network_players import PolicyPlayer, SearchPlayer
 from keima.engines.players import GameState, Networks, Settings, make_player, parse_player
-from keima.errors import BadRequest
+from keima.errors import BadRequest, BadWeights
 from keima.games import chess, go
 from keima.inference.evaluation import Evaluation
+from keima.networks.alphago_rollout import RolloutPolicy
 from keima.search.limits import Clock
+from keima.weights.rollout import write_rollout
 from tests.engines.fakes import gtp_player, random_network, uci_player
 
 SETTINGS = Settings(timeout=20.0)
@@ -140,6 +142,22 @@ def test_search_options_are_checked_before_the_first_game(go_net):
     for options in ("cpukt=1", "visits=0", "preset=alphabeta", "visits=many", "temperature=-1"):
         with pytest.raises(BadRequest):
             player(f"{go_net},{options}")
+
+
+def test_a_rollout_policy_plays_the_playouts(go_net, tmp_path):
+    path = tmp_path / "rollout.safetensors"
+    write_rollout(RolloutPolicy(neighbour=np.full(8, 3, np.float32)), path)
+    start = go.Position.start(5, komi=6.5)
+    state = GameState(start, start)
+    values = {}
+    for name, option in (("plain", ""), ("taught", f",rollout={path}")):
+        each = player(f"{go_net},visits=60,preset=alphago,expansion_visits=5{option}")
+        each.new_game(state, 1)
+        assert start.is_legal(each.move(state).move)
+        values[name] = each._search.result().value
+    assert values["plain"] != values["taught"]
+    with pytest.raises(BadWeights, match=r"none\.safetensors"):
+        player(f"{go_net},preset=alphago,rollout={tmp_path / 'none.safetensors'}")
 
 
 def test_same_network_shares_an_evaluator(go_net):

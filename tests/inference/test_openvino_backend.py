@@ -134,21 +134,49 @@ def test_the_network_given_stays_in_its_mode() -> None:
     assert all(module.training for module in training.modules())
 
 
-def test_rows_that_are_not_alike_are_asked_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Uneven(GridNetwork):
-        """Answers differently in each row of a request, as a kernel might in its last bits."""
+def test_small_batches_go_by_requests_of_one_row(conversions: list[Network]) -> None:
+    inputs = planes(8)
+    backend = OpenVINOBackend(network(), "f32", 8, threads=1)
+    few = backend.submit({"planes": inputs["planes"][:3]}).result()
+    (compiled,) = backend._compiled.values()
+    assert sorted(compiled._slots) == [1]
+    many = backend.submit(inputs).result()
+    assert compiled.rows > 1
+    assert sorted(compiled._slots) == [1, compiled.rows]
+    assert all(many[name][:3].tobytes() == few[name].tobytes() for name in few)
 
-        def forward(self, planes: Any, globals: Any) -> Any:
-            output = super().forward(planes, globals)
-            return dataclasses.replace(output, value=output.value + 1e-6 * torch.arange(len(planes)))
 
+class Uneven(GridNetwork):
+    """Answers differently in each row of a request, as a kernel might in its last bits."""
+
+    def forward(self, planes: Any, globals: Any) -> Any:
+        output = super().forward(planes, globals)
+        return dataclasses.replace(output, value=output.value + 1e-6 * torch.arange(len(planes)))
+
+
+class Wide(GridNetwork):
+    """Answers differently in a request of several rows."""
+
+    def forward(self, planes: Any, globals: Any) -> Any:
+        output = super().forward(planes, globals)
+        return dataclasses.replace(output, value=output.value + 1e-6 * len(planes))
+
+
+@pytest.mark.parametrize("sizes", [(8, 3), (3, 8), (8, 11), (5, 3)])
+@pytest.mark.parametrize("kind", [GridNetwork, Uneven, Wide])
+def test_a_position_has_one_answer_whatever_comes_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[GridNetwork], sizes: tuple[int, ...]
+) -> None:
     monkeypatch.setenv("KEIMA_CACHE", str(tmp_path))
-    inputs = GridEncoding().encode([random_grid(3, 3, 0)] * 5).inputs
-    even = OpenVINOBackend(GridNetwork(), "f32", 8, threads=1)
-    even.submit(inputs)
-    assert [compiled.rows for compiled in even._compiled.values()] == [8]
     for _ in range(2):  # the second time from the disk
-        uneven = OpenVINOBackend(Uneven(), "f32", 8, threads=1)
-        values = uneven.submit(inputs).result()["value"]
-        assert [compiled.rows for compiled in uneven._compiled.values()] == [1]
-        assert len({value.tobytes() for value in values}) == 1
+        backend = OpenVINOBackend(kind(), "f32", 8, threads=1)
+        values = set()
+        for size in sizes:
+            inputs = GridEncoding().encode([random_grid(3, 3, 0)] * size).inputs
+            values |= {value.tobytes() for value in backend.submit(inputs).result()["value"]}
+        assert len(values) == 1
+        (compiled,) = backend._compiled.values()
+        if kind is Uneven:
+            assert sorted(compiled._slots) == [1]
+        elif kind is Wide:
+            assert len(compiled._slots) == 1

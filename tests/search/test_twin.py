@@ -11,7 +11,8 @@ import pytest
 from keima.games import chess, go
 from keima.search import Limits, Search
 from keima.search.presets import PRESETS
-from keima.search.tree import score_value, student_cdf
+from keima.search.tree import score_value
+from keima.search.weighing import student_cdf
 from tests.search.fakes import Answer, Fake, random_answer
 from tests.search.twin import Node, Twin, squashed
 
