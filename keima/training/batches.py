@@ -16,6 +16,7 @@ the last position, after which nothing was played, is not among them.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -352,7 +353,7 @@ def _filters(flat: FlatGames, wanted: PositionFilter) -> Iterator[tuple[NDArray[
         yield lower >= wanted.lowest_rating, f"a player below {wanted.lowest_rating}"
 
 
-class _Maker:
+class _Maker(ABC):
     """Makes batches of one game's positions, for any thread; what the two games share."""
 
     board: tuple[int, int]
@@ -365,13 +366,13 @@ class _Maker:
         self.targets = targets
         self.leave_out = leave_out
 
+    @abstractmethod
     def fitting(self) -> NDArray[np.bool_]:
         """Bool [G]: games that the encoding takes; the others are counted."""
-        raise NotImplementedError
 
+    @abstractmethod
     def make(self, games: NDArray[np.int64], turns: NDArray[np.int64], symmetries: NDArray[np.int64]) -> TrainingBatch:
         """The batch of these positions under these symmetries."""
-        raise NotImplementedError
 
     def shared(self, games: NDArray[np.int64], turns: NDArray[np.int64], first: NDArray[np.bool_]) -> dict[str, Any]:
         """The fields that come from the record alone; `first`: Black (Go) or White (chess) moves next."""

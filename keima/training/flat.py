@@ -14,6 +14,7 @@ import os
 import shutil
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -232,7 +233,7 @@ class _Names:
         return np.asarray(table, dtype)[encoded.indices.to_numpy()] if table else np.zeros(0, dtype)
 
 
-class _Columns:
+class _Columns(ABC):
     """Gathers the columns of one game's store batch by batch."""
 
     names: tuple[str, ...] = ()
@@ -257,9 +258,9 @@ class _Columns:
         """Append to an array."""
         self.parts.setdefault(name, []).append(part)
 
+    @abstractmethod
     def take(self, batch: pa.RecordBatch, moves: NDArray[np.uint16], sizes: NDArray[np.int64]) -> None:
         """Take in the columns of this game's kind."""
-        raise NotImplementedError
 
     def finish(self) -> tuple[dict[str, NDArray[Any]], dict[str, list[str]]]:
         """The arrays, and the texts they point to."""
@@ -271,9 +272,9 @@ class _Columns:
             arrays = _no_games()
         return arrays, self.texts()
 
+    @abstractmethod
     def texts(self) -> dict[str, list[str]]:
         """The texts the arrays point to."""
-        raise NotImplementedError
 
 
 class _GoColumns(_Columns):
