@@ -19,13 +19,17 @@ from keima.search.result import SearchResult
 from keima.search.search import DEFAULT_MEMORY, Search
 from keima.search.storage import Tree
 
+DEFAULT_VISITS = 800
+"""Of a search that is given neither visits nor seconds."""
+
 
 def search(
     evaluator: Any,
     position: Any,
-    visits: int = 800,
+    visits: int | None = None,
     preset: str | Parameters = "auto",
     *,
+    seconds: float | None = None,
     ownership: bool = False,
     **options: Any,
 ) -> SearchResult:
@@ -34,24 +38,27 @@ def search(
     Args:
         evaluator: `Evaluator`.
         position: of the network's game.
-        visits: of the root.
+        visits: of the root; None: 800, or without end where `seconds` is given.
         preset: see `Search`.
+        seconds: ends the search even if the visits are not made.
         ownership: average the network's ownership over the positions evaluated.
         options: further arguments of `Search`.
 
     Raises:
         UnsupportedPosition: the network cannot take the position.
-        BadRequest: an unknown preset or option.
+        BadRequest: an unknown preset or option, visits below 1, seconds below 0.
     """
+    if visits is None and seconds is None:
+        visits = DEFAULT_VISITS
     one = Search(evaluator, preset, **options)
     one.set_position(position)
-    return one.run(Limits(visits=visits), ownership=ownership)
+    return one.run(Limits(visits=visits, seconds=seconds), ownership=ownership)
 
 
 def search_batch(
     evaluator: Any,
     positions: Sequence[Any],
-    visits: int = 800,
+    visits: int = DEFAULT_VISITS,
     preset: str | Parameters = "auto",
     *,
     batch_size: int | None = None,

@@ -71,8 +71,11 @@ class TrainingBatch:
         ply: int32 [N], moves made before the position.
         mask: float32 [N, H, W], 1 on the board; None where every board fills its planes.
         policy_soft: float32 [N, A], a distribution to learn in place of `policy`; a row of zeros is missing.
+        wdl: float32 [N, 3], probabilities of win, draw (Go: no result) and loss to learn in place of `value`; NaN where
+            unknown.
         game: int64 [N], the number of the game in the store.
         first_to_move: bool [N], Black (Go) or White (chess) moves next.
+        also: the same positions in another encoding, without targets; where the loader was asked for one.
     """
 
     planes: Any
@@ -85,8 +88,10 @@ class TrainingBatch:
     ply: Any = None
     mask: Any = None
     policy_soft: Any = None
+    wdl: Any = None
     game: Any = None
     first_to_move: Any = None
+    also: Any = None
 
     def __len__(self) -> int:
         """N."""
@@ -104,8 +109,8 @@ class TrainingBatch:
         there = torch.device(device)
 
         def tensor(array: Any) -> Any:
-            if array is None:
-                return None
+            if array is None or isinstance(array, TrainingBatch):
+                return array
             found = array if isinstance(array, torch.Tensor) else torch.from_numpy(array)
             if there.type == "cuda" and found.device.type == "cpu":
                 found = found.pin_memory()
@@ -169,6 +174,7 @@ class Loader:
         rank: which of the processes this is, from 0.
         world_size: how many processes share the stream.
         ahead: batches made before they are asked for.
+        also: another encoding, to make the same positions in as well.
 
     Attributes:
         positions: how many positions an epoch has.
@@ -195,6 +201,7 @@ class Loader:
         rank: int = 0,
         world_size: int = 1,
         ahead: int = 4,
+        also: Encoding | None = None,
     ) -> None:
         flat: FlatGames = games.flat() if hasattr(games, "flat") else games
         _check_arguments(flat, encoding, batch_size, frozenset(targets), (rank, world_size), (workers, ahead))
@@ -208,6 +215,7 @@ class Loader:
         self._choose(flat, wanted)
         if not symmetries:
             self._maker.symmetries = 0
+        self._also = None if also is None else self._other_maker(maker, flat, also)
         self.board = self._maker.board
         self.steps_per_epoch = -(-self.positions // (batch_size * world_size))
         self.step = 0
@@ -221,6 +229,18 @@ class Loader:
         if lost:
             self.left_out[reason] = self.left_out.get(reason, 0) + lost
         kept &= wanted
+
+    def _other_maker(self, kind: type[_Maker], flat: FlatGames, encoding: Encoding) -> _Maker:
+        """Makes the same positions in another encoding, which must take all of these games."""
+        if encoding.game != flat.game:
+            raise BadRequest(f"the {encoding.name} encoding is for {encoding.game}, the games are of {flat.game}")
+        other = kind(flat, encoding, frozenset(), lambda kept, wanted, _reason: np.logical_and(kept, wanted, out=kept))
+        lost = int((~other.fitting()[self._games]).sum())
+        if lost:
+            raise BadRequest(f"the {encoding.name} encoding cannot take {lost:,} of the {len(self._games):,} games")
+        if other.board != self._maker.board:
+            raise BadRequest(f"the {encoding.name} encoding makes planes of {other.board}, not {self._maker.board}")
+        return other
 
     def _choose(self, flat: FlatGames, wanted: PositionFilter) -> None:
         """Work out which games' positions there are: `_games`, and where each begins in the numbering, `_offsets`."""
@@ -266,7 +286,17 @@ class Loader:
         Raises:
             BadRequest: a negative number.
         """
-        return self._maker.make(*self.where(step))
+        where = self.where(step)
+        made = self._maker.make(*where)
+        return made if self._also is None else replace(made, also=self._also.make(*where))
+
+    def no_result_allowed(self, games: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Bool [n]: may these games, by their numbers, end without a result by their rules (simple ko, territory)?"""
+        flat = self._maker.flat
+        if flat.game != "go":
+            return np.zeros(len(games), np.bool_)
+        allowed = [rules.ko == "SIMPLE" or rules.scoring == "TERRITORY" for rules in flat.rules]
+        return np.array(allowed, np.bool_)[flat.rules_index[games]]
 
     def seek(self, step: int) -> None:
         """Let batch number `step` come next.

@@ -168,6 +168,7 @@ def train(
     network = build_network(recipe)
     target = Path(folder)
     if open_sources is None:
+        open_teacher(recipe, network)
         for key in ("train", "test") if recipe.data.test else ("train",):
             check_store(recipe, key, network)
     check_folder(target)
@@ -186,6 +187,7 @@ def open_stores(recipe: Recipe, network: Network, world: World, rank: int) -> So
     from keima.training.batches import Loader
     from keima.training.losses import loss_for
     from keima.training.rollout import know_patterns
+    from keima.training.teacher import TaughtBatches
 
     try:
         loss = loss_for(network, recipe.loss.weights)
@@ -195,7 +197,9 @@ def open_stores(recipe: Recipe, network: Network, world: World, rank: int) -> So
     if isinstance(network, RolloutSoftmax) and not network.knows_patterns:
         know_patterns(network, check_store(recipe, "train", network))
 
-    def loader(key: str, seed: int, targets: frozenset[str], symmetries: bool) -> Loader:
+    teacher = open_teacher(recipe, network)
+
+    def loader(key: str, seed: int, targets: frozenset[str], symmetries: bool, also: Any = None) -> Loader:
         store = check_store(recipe, key, network)
         try:
             return Loader(
@@ -209,14 +213,37 @@ def open_stores(recipe: Recipe, network: Network, world: World, rank: int) -> So
                 positions=position_filter(recipe),
                 rank=rank,
                 world_size=world.size,
+                also=also,
             )
         except BadRequest as error:
             raise recipe.error(f"data.{key}", error.message) from error
 
-    train = loader("train", run.seed, loss.targets, recipe.data.symmetries)
+    also = None if teacher is None else teacher.encoding
+    train: Any = loader("train", run.seed, loss.targets, recipe.data.symmetries, also)
+    if teacher is not None:
+        train = TaughtBatches(train, teacher, recipe.teacher)
     test = loader("test", _TEST_SEED, frozenset({"policy", "value"}), False) if recipe.data.test else None
     notes = [f"data.{key}: {_counted(found)}" for key, found in (("train", train), ("test", test)) if found is not None]
     return Sources(train, test, loss, tuple(notes))
+
+
+def open_teacher(recipe: Recipe, student: Network) -> Network | None:
+    """The recipe's teacher, ready to answer; None without one.
+
+    Raises:
+        BadRequest: a file that cannot be read, or a network that cannot teach this one.
+    """
+    if not recipe.teacher.network:
+        return None
+    from keima.training.teacher import check_teacher
+    from keima.weights.load import load
+
+    try:
+        teacher = load(recipe.teacher.network)
+        check_teacher(teacher, student)
+    except KeimaError as error:
+        raise recipe.error("teacher.network", str(error)) from error
+    return teacher
 
 
 def _counted(loader: Any) -> str:

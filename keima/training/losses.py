@@ -195,7 +195,7 @@ def policy_term(logits_of: Callable[[Any], Tensor]) -> Term:
     def term(outputs: Any, batch: TrainingBatch) -> Samples:
         logits = logits_of(outputs).float()
         if batch.policy_soft is not None:
-            soft = batch.policy_soft.float()
+            soft = _without_pass(batch.policy_soft.float(), logits.shape[1])
             entropy = -(soft * F.log_softmax(logits, dim=1)).sum(dim=1)
             return Samples(entropy, (soft.sum(dim=1) > 0).float())
         if batch.policy is None:
@@ -205,6 +205,14 @@ def policy_term(logits_of: Callable[[Any], Tensor]) -> Term:
         return Samples(F.cross_entropy(logits, index, reduction="none"), there.float())
 
     return term
+
+
+def _without_pass(soft: Tensor, moves: int) -> Tensor:
+    """A soft target [N, A] for a policy of that many moves: for one without a pass, the rest brought to 1 again."""
+    if soft.shape[1] == moves:
+        return soft
+    kept = soft[:, :moves]
+    return kept / kept.sum(dim=1, keepdim=True).clamp(min=_LEAST)
 
 
 def value_term(outputs: Any, batch: TrainingBatch) -> Samples:
@@ -235,6 +243,8 @@ def _wdl_term(outputs: Any, batch: TrainingBatch) -> Samples:
     raw = outputs.value.float()
     if raw.shape[1] == 1:
         return _regression(raw[:, 0].tanh(), batch.value, lambda v, z: (v - z).square())
+    if batch.wdl is not None:
+        return _outcomes(raw, batch.wdl)
     return _outcome(raw, batch.value, lambda z: torch.stack([z.clamp(min=0), 1 - z.abs(), (-z).clamp(min=0)], dim=1))
 
 
@@ -266,6 +276,8 @@ class _KataGoTerms:
 
     def value(self, outputs: Any, batch: TrainingBatch) -> Samples:
         """Cross-entropy of logits [N, 3] of win, loss, no result."""
+        if batch.wdl is not None:
+            return _outcomes(outputs.value.float(), batch.wdl[:, [0, 2, 1]])
         return _outcome(
             outputs.value.float(),
             batch.value,
@@ -339,6 +351,12 @@ def _outcome(logits: Tensor, value: Tensor | None, probabilities: Callable[[Tens
         return _nothing(logits[:, 0])
     z, known = _known(value)
     return Samples(-(probabilities(z) * F.log_softmax(logits, dim=1)).sum(dim=1), known)
+
+
+def _outcomes(logits: Tensor, wanted: Tensor) -> Samples:
+    """The cross-entropy [N] of the outcomes' logits, given their probabilities [N, 3]; NaN where unknown."""
+    probabilities, known = _known(wanted)
+    return Samples(-(probabilities * F.log_softmax(logits, dim=1)).sum(dim=1), known[:, 0])
 
 
 def _per_point(prediction: Tensor, batch: TrainingBatch, error: Callable[[Tensor, Tensor], Tensor]) -> Samples:

@@ -118,6 +118,25 @@ class DataRecipe:
 
 
 @dataclass(frozen=True)
+class TeacherRecipe:
+    """[teacher]: a network whose answers are learned in place of the games' own (distillation).
+
+    Attributes:
+        network: its file, of any supported format; empty for no teacher.
+        share: of its answers in the targets; the rest is the move played and how the game ended.
+        temperature: of its policy; above 1 says more of the moves it does not prefer.
+        precision: it answers in, "auto", "f32" or "bf16".
+        backend: "auto", "torch" or "openvino".
+    """
+
+    network: str = ""
+    share: float = _setting(1.0, lambda value: None if 0 < value <= 1 else "above 0 and at most 1")
+    temperature: float = _setting(1.0, _positive)
+    precision: str = _setting("auto", _one_of("auto", "f32", "bf16"))
+    backend: str = _setting("auto", _one_of("auto", "torch", "openvino"))
+
+
+@dataclass(frozen=True)
 class LossRecipe:
     """[loss]: weights of the system's terms by name, other than its own. Keys: the terms' names."""
 
@@ -227,7 +246,7 @@ class Recipe:
     """A whole recipe.
 
     Attributes:
-        network, data, loss, optimizer, schedule, run: its sections.
+        network, data, teacher, loss, optimizer, schedule, run: its sections.
         source: the file it was read from.
         text: that file as it was.
         places: dotted key → where it was set: "line 12", or "--set run.steps".
@@ -235,6 +254,7 @@ class Recipe:
 
     network: NetworkRecipe
     data: DataRecipe
+    teacher: TeacherRecipe
     loss: LossRecipe
     optimizer: OptimizerRecipe
     schedule: ScheduleRecipe
@@ -253,6 +273,7 @@ class Recipe:
 SECTIONS: dict[str, type] = {
     "network": NetworkRecipe,
     "data": DataRecipe,
+    "teacher": TeacherRecipe,
     "loss": LossRecipe,
     "optimizer": OptimizerRecipe,
     "schedule": ScheduleRecipe,
@@ -320,6 +341,7 @@ def _build(values: Mapping[str, Any], places: Mapping[str, str], source: str, te
     recipe = Recipe(
         network=_network(reader, values.get("network", {})),
         data=reader.section(DataRecipe, "data", values.get("data", {})),
+        teacher=reader.section(TeacherRecipe, "teacher", values.get("teacher", {})),
         loss=LossRecipe(reader.numbers("loss", values.get("loss", {}))),
         optimizer=reader.section(OptimizerRecipe, "optimizer", values.get("optimizer", {})),
         schedule=reader.section(ScheduleRecipe, "schedule", values.get("schedule", {})),
@@ -360,6 +382,8 @@ def _check_together(recipe: Recipe) -> None:
         raise recipe.error("optimizer.nesterov", "needs momentum above 0")
     if recipe.optimizer.kind == "adamw" and recipe.optimizer.momentum:
         raise recipe.error("optimizer.momentum", "belongs to sgd; adamw has beta1")
+    if not recipe.teacher.network and "teacher" in recipe.places:
+        raise recipe.error("teacher.network", "is missing")
     if recipe.data.last_ply is not None and recipe.data.last_ply < recipe.data.first_ply:
         raise recipe.error("data.last_ply", f"is before first_ply, {recipe.data.first_ply}")
 

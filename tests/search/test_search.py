@@ -449,6 +449,10 @@ def test_many_positions_of_several_sizes() -> None:
 def test_the_package_is_the_front_door() -> None:
     result = keima.search(go_fake(), go.Position.start(5), visits=30)
     assert result.visits == 30
+    timed = keima.search(go_fake(delay=0.002), go.Position.start(5), seconds=0.1)
+    assert timed.stopped_by == "seconds"
+    both = keima.search(go_fake(), go.Position.start(5), visits=30, seconds=60)
+    assert both.visits == 30
     assert keima.search.Limits is Limits
 
 
