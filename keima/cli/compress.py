@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from keima.cli.common import open_network, say
+from keima.errors import BadRequest
+
+if TYPE_CHECKING:
+    from keima.training.comparison import Standing
+    from keima.training.recipe import Recipe
 
 FOLD_EXAMPLES = """Examples:
 
 \b
   keima compress fold kata1-b6c96.bin.gz b6c96-folded.bin.gz
   keima compress fold lc0-unfolded.pb.gz folded.safetensors
+"""
+
+DISTILL_EXAMPLES = """Examples:
+
+\b
+  keima compress distill recipes/distill-b6c96.toml -o runs/student
+  keima compress distill student.toml --set teacher.network=b18c384nbt.bin.gz --games 200 --visits 400
+
+The recipe is one of `keima train` with a [teacher] (docs/training.md). Started again, it goes on where it stopped.
 """
 
 app = typer.Typer(
@@ -43,3 +59,92 @@ def fold(
     after = sum(parameter.numel() for parameter in folded.parameters())
     save(folded, target)
     say(f"{target}: {before:,} parameters before, {after:,} after")
+
+
+@app.command("distill", epilog=DISTILL_EXAMPLES)
+def distill(
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe with a [teacher], TOML.")],
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="RUN", help="Folder; runs/NAME if not given.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another value, as run.steps=100.")
+    ] = None,
+    games: Annotated[int, typer.Option(min=0, help="Games of each match against the teacher; 0 plays none.")] = 40,
+    visits: Annotated[int, typer.Option(min=1, help="Of both, in the match at equal visits.")] = 100,
+    seconds: Annotated[float, typer.Option(min=0.001, help="Of both for a move, in the match at equal time.")] = 0.1,
+    precision: Annotated[str, typer.Option(help="Of the timing and the matches: auto, f32 or bf16.")] = "auto",
+    positions: Annotated[int, typer.Option(min=64, help="Held-out positions of the comparison.")] = 4096,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+) -> None:
+    """Train a small network to answer as a large one; then say how it stands beside its teacher.
+
+    Accuracy and value error on the recipe's held-out games, evaluations a second on this machine, and by two matches
+    the Elo difference at equal visits and at equal time; the same as JSON in RUN/comparison.json.
+    """
+    from keima.atomic import replacing
+    from keima.cli.train import check_installed, watcher
+    from keima.training.loop import train
+    from keima.training.recipe import read_recipe
+
+    check_installed()
+    read = read_recipe(recipe, settings or ())
+    if not read.teacher.network:
+        raise read.error("teacher.network", "is missing: distillation needs a teacher")
+    if not read.data.test:
+        raise read.error("data.test", "is missing: student and teacher are compared on held-out games")
+    folder = Path(output or Path("runs") / Path(recipe).stem)
+    student = train(read, folder, watcher(quiet)).network
+    rows = [_standing(path, read, precision, positions) for path in (student, Path(read.teacher.network))]
+    for line in _table(rows):
+        print(line)
+    matches = {}
+    if games:
+        for name, limit in (("visits", f"visits={visits}"), ("time", f"seconds={seconds}")):
+            matches[name] = _play(student, read, f"{limit},precision={precision}", games, folder / f"match-{name}")
+            print(f"student against teacher at equal {name} ({limit}): {matches[name]['words']}")
+    with replacing(folder / "comparison.json", "w") as stream:
+        contents = {"student": rows[0].to_json(), "teacher": rows[1].to_json(), "matches": matches}
+        stream.write(json.dumps(contents, indent=1, ensure_ascii=False) + "\n")
+
+
+def _standing(path: Path, recipe: Recipe, precision: str, positions: int) -> Standing:
+    """One network's figures on the recipe's held-out games."""
+    from keima.training.comparison import standing
+    from keima.training.preflight import check_store, position_filter
+
+    network = open_network(str(path))
+    chosen = position_filter(recipe)
+    store = check_store(recipe, "test", network)
+    return standing(network, store, positions=positions, chosen=chosen, precision=precision)
+
+
+def _table(rows: list[Standing]) -> list[str]:
+    """The figures of student and teacher, a line each."""
+    lines = ["            parameters   top-1   top-5  cross-entropy  value MSE  evaluations/s"]
+    for title, row in zip(("student", "teacher"), rows, strict=True):
+        found = row.evaluation
+        shares = [f"{100 * share:6.2f}%" if share is not None else "      –" for share in (found.top1, found.top5)]
+        entropy, error = (
+            f"{number:.4f}" if number is not None else "–" for number in (found.cross_entropy, found.value_mse)
+        )
+        numbers = f"{row.parameters:>12,} {' '.join(shares)}  {entropy:>13}  {error:>9}  {row.per_second:>13,.0f}"
+        lines.append(f"{title:10}{numbers}")
+    return lines
+
+
+def _play(student: Path, recipe: Recipe, limits: str, games: int, folder: Path) -> dict[str, Any]:
+    """A match of student (A) and teacher (B) on the games' board, kept in a folder of its own."""
+    from keima.cli.match import standing as words_of
+    from keima.engines.match import Match, MatchOptions
+    from keima.training.store import GameStore
+
+    flat = GameStore.open(recipe.data.test).flat()
+    size = (int(flat.xsize[0]), int(flat.ysize[0])) if flat.game == "go" else (19, 19)
+    paths = (str(student), recipe.teacher.network)
+    for path in paths:
+        if "," in path:
+            raise BadRequest("a match cannot be played with a file whose name has a comma", source=path)
+    ours, theirs = (f"{path},name={name},{limits}" for path, name in zip(paths, ("student", "teacher"), strict=True))
+    summary = Match(ours, theirs, MatchOptions(games=games, size=size), folder).run()
+    return {**summary.to_json(), "words": words_of(summary)}

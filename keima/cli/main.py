@@ -74,7 +74,7 @@ _bench.command("train", epilog=bench_train.EXAMPLES, short_help="A training step
 )
 app.add_typer(_bench, name="bench", short_help="How fast it is here, beside the limit.")
 app.add_typer(data.app, name="data", short_help="Game stores for training: import, info, split.")
-app.add_typer(compress.app, name="compress", short_help="Make a network smaller: fold.")
+app.add_typer(compress.app, name="compress", short_help="Make a network smaller: fold, distill.")
 
 
 def main() -> None:

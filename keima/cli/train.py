@@ -36,17 +36,22 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Train a network by a recipe, or go on with a run that was stopped."""
-    _check_installed()
+    check_installed()
     from keima.training.loop import train as train_network
     from keima.training.recipe import read_recipe
 
     read = read_recipe(recipe, settings or ())
     folder = output or str(Path("runs") / Path(recipe).stem)
-    result = train_network(read, folder, _plain() if quiet else _bar())
+    result = train_network(read, folder, watcher(quiet))
     print(result.network)
 
 
-def _check_installed() -> None:
+def watcher(quiet: bool) -> Watcher:
+    """What shows how a run goes: a progress bar, or only what matters."""
+    return _plain() if quiet else _bar()
+
+
+def check_installed() -> None:
     """Say how to install what training needs and playing does not.
 
     Raises:

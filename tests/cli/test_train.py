@@ -142,3 +142,43 @@ def test_bench_train_prints_shares(run: Run) -> None:
     assert rows[4].startswith("loading")
     assert "% of alone" in result.stdout
     assert run("bench", "train", "none.toml").exit_code == 2
+
+
+@pytest.mark.slow  # two trainings' worth of kernels, two matches
+@pytest.mark.usefixtures("go_games")
+def test_distill_trains_and_compares(run: Run) -> None:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(1)
+    keima.save(keima.create("katago-b6c96", blocks=1), "teacher.bin.gz")
+    write_recipe(f'name = "alphago-zero"\n{GO["alphago-zero"]}')
+    with Path("recipe.toml").open("a") as stream:
+        stream.write('[teacher]\nnetwork = "teacher.bin.gz"\nshare = 0.5\n')
+    command = ("compress", "distill", "recipe.toml", "-o", "run", "--games", "2", "--visits", "2", "--seconds", "0.002")
+    result = run(*command, "--quiet")
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:3]] == ["student", "teacher"]
+    found = json.loads(Path("run/comparison.json").read_text())
+    for name, row in (("student", lines[1]), ("teacher", lines[2])):
+        numbers = found[name]
+        assert f"{numbers['parameters']:,}" in row
+        assert f"{100 * numbers['evaluation']['top1']:.2f}%" in row
+        assert numbers["evaluation"]["positions"] == 64
+        assert numbers["evaluations_per_second"] > 0
+    assert found["teacher"]["parameters"] > found["student"]["parameters"]
+    for name, words in (("visits", "visits=2"), ("time", "seconds=0.002")):
+        played = found["matches"][name]
+        assert played["games"] == 2
+        assert any(words in line and played["words"] in line for line in lines)
+        assert len(list(Path(f"run/match-{name}").glob("*.sgf"))) == 2
+
+
+@pytest.mark.usefixtures("go_games")
+def test_distill_wants_a_teacher_and_held_out_games(run: Run) -> None:
+    write_recipe(f'name = "alphago-zero"\n{GO["alphago-zero"]}')
+    result = run("compress", "distill", "recipe.toml", "-o", "run")
+    assert result.exit_code == 2
+    assert "teacher.network: is missing" in result.stderr
+    result = run("compress", "distill", "recipe.toml", "--set", "teacher.network=x.bin.gz", "--set", "data.test=")
+    assert "data.test: is missing" in result.stderr
+    assert not Path("run").exists()
