@@ -36,6 +36,12 @@ BatchSize = Annotated[int, typer.Option("--batch", min=1, help="Positions evalua
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores if not given.")]
 Output = Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="Where to write; - is standard output.")]
 
+RunFolder = Annotated[str | None, typer.Option("-o", "--output", metavar="RUN", help="Folder; runs/NAME if not given.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another value, as run.steps=100.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+
 
 class Group(TyperGroup):
     """The command group: errors of ours become one line on stderr and status 2, never a traceback."""

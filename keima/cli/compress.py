@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keima.cli.common import open_network, say
+from keima.cli.common import Quiet, RunFolder, Settings, open_network, say
 from keima.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ FOLD_EXAMPLES = """Examples:
 DISTILL_EXAMPLES = """Examples:
 
 \b
-  keima compress distill recipes/distill-b6c96.toml -o runs/student
+  keima compress distill student.toml -o runs/student
   keima compress distill student.toml --set teacher.network=b18c384nbt.bin.gz --games 200 --visits 400
 
 The recipe is one of `keima train` with a [teacher] (docs/training.md). Started again, it goes on where it stopped.
@@ -64,18 +64,14 @@ def fold(
 @app.command("distill", epilog=DISTILL_EXAMPLES)
 def distill(
     recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe with a [teacher], TOML.")],
-    output: Annotated[
-        str | None, typer.Option("-o", "--output", metavar="RUN", help="Folder; runs/NAME if not given.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another value, as run.steps=100.")
-    ] = None,
+    output: RunFolder = None,
+    settings: Settings = None,
     games: Annotated[int, typer.Option(min=0, help="Games of each match against the teacher; 0 plays none.")] = 40,
     visits: Annotated[int, typer.Option(min=1, help="Of both, in the match at equal visits.")] = 100,
     seconds: Annotated[float, typer.Option(min=0.001, help="Of both for a move, in the match at equal time.")] = 0.1,
     precision: Annotated[str, typer.Option(help="Of the timing and the matches: auto, f32 or bf16.")] = "auto",
     positions: Annotated[int, typer.Option(min=64, help="Held-out positions of the comparison.")] = 4096,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Train a small network to answer as a large one; then say how it stands beside its teacher.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keima.cli.common import say
+from keima.cli.common import Quiet, RunFolder, Settings, say
 from keima.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -27,13 +27,9 @@ Started again on the same folder, it goes on where the last checkpoint stands. d
 
 def train(
     recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe, TOML.")],
-    output: Annotated[
-        str | None, typer.Option("-o", "--output", metavar="RUN", help="Folder; runs/NAME if not given.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another value, as run.steps=100.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    output: RunFolder = None,
+    settings: Settings = None,
+    quiet: Quiet = False,
 ) -> None:
     """Train a network by a recipe, or go on with a run that was stopped."""
     check_installed()

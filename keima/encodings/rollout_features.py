@@ -11,7 +11,7 @@ Table 4); `keima.encodings.rollout` holds the features themselves.
 | 4     | 1 where the move saves own stones beside the previous move from capture                                   |
 
 A pattern and its turned and mirrored images share a number, so that no position need be turned to learn from it. Which
-patterns are known is the encoding's own (`keys_of`, `canonical`): a policy learns weights for the commonest.
+patterns are known is told when an encoding is made: a policy learns weights for the commonest.
 """
 
 from __future__ import annotations
@@ -225,11 +225,11 @@ class RolloutEncoding:
         symmetries: Sequence[int] | int = 0,
         options: Mapping[str, Sequence[Any]] | None = None,
     ) -> Batch:
-        """Encode N positions of one shape.
+        """Encode N positions of one shape; they are never turned, whatever the symmetries.
 
         Raises:
             UnsupportedPosition: a position that is none of Go.
-            BadRequest: positions of several shapes, or a symmetry other than 0.
+            BadRequest: positions of several shapes, or symmetries that are none.
         """
         for position in positions:
             self.check(position)
