@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from keima.search import search as search
     from keima.search import search_batch as search_batch
     from keima.weights.load import load as load
+    from keima.weights.load import load_default as load_default
     from keima.weights.load import save as save
 
 __version__ = "0.1.0"
@@ -50,6 +51,7 @@ _OWNERS: dict[str, tuple[str, str | None]] = {
     "chess": ("keima.games.chess", None),
     # networks and their files
     "load": ("keima.weights.load", "load"),
+    "load_default": ("keima.weights.load", "load_default"),
     "save": ("keima.weights.load", "save"),
     "create": ("keima.networks.registry", "create"),
     "list_networks": ("keima.networks.registry", "list_networks"),

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keima.cli.common import Backend, BatchSize, Precision, Threads, complain, open_evaluator, open_network, say
+from keima.cli.common import (
+    Backend,
+    BatchSize,
+    Precision,
+    Threads,
+    complain,
+    network_file,
+    open_evaluator,
+    open_network,
+    say,
+)
 
 if TYPE_CHECKING:
     from keima.engines.analysis_settings import Settings
@@ -21,11 +31,13 @@ if TYPE_CHECKING:
 EXAMPLES = """Examples:
 
 \b
+  keima analysis
   keima analysis --net kata1-b18c384nbt.bin.gz
   keima analysis --net kata1-b18c384nbt.bin.gz --visits 200 --analysis-threads 4 < queries.jsonl
   keima analysis -model kata1-b18c384nbt.bin.gz -config analysis.cfg -override-config maxTime=10
   keima analysis --net maia-1900.pb.gz --report-as sidetomove
 
+Without --net, keima's own small Go network answers, with --net chess its chess network (docs/default-networks.md).
 A query: {"id": "1", "moves": [["B","Q16"]], "rules": "chinese", "komi": 7.5, "boardXSize": 19, "boardYSize": 19}
 In KaTrain, this program can stand in place of katago, or the command above in its settings.
 """
@@ -34,7 +46,12 @@ _WARM_UP_VISITS = 24
 
 
 def analysis(
-    net: Annotated[str, typer.Option("--net", "--model", "-model", metavar="NET", help="Network file.")],
+    net: Annotated[
+        str | None,
+        typer.Option(
+            "--net", "--model", "-model", metavar="NET", help="Network file; keima's own for Go if not given."
+        ),
+    ] = None,
     config: Annotated[
         str | None, typer.Option("--config", "-config", metavar="FILE", help="A KataGo configuration file.")
     ] = None,
@@ -74,10 +91,11 @@ def analysis(
     from keima.search.search import Search
 
     settings = _settings(config, override_config or [], visits, analysis_threads, report_as)
-    network = open_network(net)
+    path = network_file(net, "go")
+    network = open_network(path)
     find_preset(preset, network.system, dict(settings.parameters))
     evaluator = open_evaluator(network, backend, precision, batch, threads)
-    models = [_model(net, evaluator)]
+    models = [_model(path, evaluator)]
     human = None
     if human_model is not None:
         human = open_evaluator(open_network(human_model), backend, precision, batch, threads)

@@ -27,7 +27,9 @@ FAILED = 2
 INTERRUPTED = 130
 STDOUT = "-"
 
-NetArgument = Annotated[str, typer.Argument(metavar="NET", help="Network file, of any supported format.")]
+NetArgument = Annotated[
+    str, typer.Argument(metavar="NET", help="Network file, of any supported format; go or chess: the default network.")
+]
 Backend = Annotated[str, typer.Option(help="auto, torch or openvino.")]
 Precision = Annotated[str, typer.Option(help="auto, f32 or bf16.")]
 Symmetry = Annotated[str, typer.Option(help="0 to 7 (1 flips rows, 2 columns, 4 transposes), or average.")]
@@ -123,15 +125,27 @@ def read_symmetry(text: str) -> int | str:
     raise BadRequest(f"--symmetry takes 0 to 7 or average, not {text!r}")
 
 
-def open_network(path: str) -> Network:
-    """Load a network file.
+def network_file(net: str | None, game: str) -> str:
+    """The file of the network that was named, else of the default network of that game.
+
+    Raises:
+        BadWeights: this installation lacks the default network.
+    """
+    from keima.weights.defaults import default_network, find_network
+
+    return str(default_network(game)) if net is None else find_network(net)
+
+
+def open_network(net: str) -> Network:
+    """Load a network: a file, or for "go" and "chess" the default network where no file is called so.
 
     Raises:
         BadWeights, UnsupportedNetwork: as `keima.load`.
     """
+    from keima.weights.defaults import find_network
     from keima.weights.load import load
 
-    return load(path)
+    return load(find_network(net))
 
 
 def open_evaluator(network: Network, backend: str, precision: str, batch: int, threads: int | None = None) -> Evaluator:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keima.cli.common import Backend, BatchSize, Precision, Threads, open_evaluator, open_network, say
-from keima.errors import BadRequest
+from keima.cli.common import Backend, BatchSize, Precision, Threads, network_file, open_evaluator, open_network, say
 
 if TYPE_CHECKING:
     from keima.search.search import Search
@@ -17,17 +16,19 @@ if TYPE_CHECKING:
 EXAMPLES = """Examples:
 
 \b
+  keima gtp
   keima gtp --net kata1-b18c384nbt.bin.gz --visits 400
   keima gtp --net kata1-b6c96.bin.gz --seconds 5 --ponder --rules japanese
   keima gtp --net kata1-b18c384nbt.bin.gz --name KataGo          for Lizzie
   keima gtp --net b18c384nbt-humanv0.bin.gz --profile rank_5k --visits 40
 
-Give the program that drives it the whole line as the engine's command. docs/gtp.md lists the commands.
+Without --net, keima's own small network plays (docs/default-networks.md). Give the program that drives it the whole
+line as the engine's command. docs/gtp.md lists the commands.
 """
 
 
 def gtp(
-    net: Annotated[str | None, typer.Option(metavar="NET", help="Network file of a Go network (required).")] = None,
+    net: Annotated[str | None, typer.Option(metavar="NET", help="Network file; keima's own if not given.")] = None,
     preset: Annotated[str, typer.Option(help="auto (the network's own), alphago, alphago-zero or katago.")] = "auto",
     visits: Annotated[
         int | None, typer.Option(min=1, help="Most visits of a move; 800 if neither seconds nor a clock limit it.")
@@ -57,13 +58,11 @@ def gtp(
     seed: Annotated[int, typer.Option(min=0, help="Of everything random in the search.")] = 0,
 ) -> None:
     """Speak GTP on standard input and output."""
-    if net is None:
-        raise BadRequest("name the network to play with: --net FILE")
     from keima.engines.gtp import Engine, Options
     from keima.search.search import Search
     from keima.weights.rollout import read_rollout
 
-    evaluator = open_evaluator(open_network(net), backend, precision, batch, threads)
+    evaluator = open_evaluator(open_network(network_file(net, "go")), backend, precision, batch, threads)
     policy = None if rollout is None else read_rollout(rollout)
 
     def make_search(overrides: Mapping[str, float]) -> Search:

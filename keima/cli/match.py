@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 EXAMPLES = """Examples:
 
 \b
+  keima match go "gtp:gnugo --mode gtp --level 10" --size 9 --games 40
   keima match kata1-b6c96.bin.gz "gtp:gnugo --mode gtp --level 10" --games 40 -o vs-gnugo
   keima match NET,visits=400 NET,visits=100 --size 9 --games 200
   keima match NET,preset=katago NET,preset=alphago-zero --size 9 --sprt 0,35
   keima match maia-1900.pb.gz,visits=200 policy:maia-1900.pb.gz --games 200
   keima match maia-1900.pb.gz,visits=800 "uci,nodes=1000:stockfish" --openings book.pgn --time 60+0.6
 
+Where a player's NET is go or chess, keima's own network of that game plays (docs/default-networks.md).
 Run it again with the same -o, and it goes on where it was interrupted.
 """
 

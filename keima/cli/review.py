@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
@@ -24,7 +24,7 @@ from keima.cli.common import (
     open_output,
     read_symmetry,
 )
-from keima.errors import BadRequest
+from keima.errors import KeimaError
 
 if TYPE_CHECKING:
     from keima.review.analysis import Judge
@@ -33,11 +33,14 @@ if TYPE_CHECKING:
 EXAMPLES = """Examples:
 
 \b
+  keima review game.sgf
   keima review game.sgf --net kata1-b6c96.bin.gz
   keima review game.sgf --net kata1-b6c96.bin.gz -o report.html --json report.json
   keima review my-games/ archive.zip --net kata1-b18c384nbt.bin.gz -o reports --symmetry average
   keima review game.sgf --net kata1-b18c384nbt.bin.gz --visits 50
   keima review games.pgn --net maia-1900.pb.gz
+
+Without --net, keima's own small network of the game judges (docs/default-networks.md).
 
 With --visits N every position is searched with N visits, which finds what one look of the network misses and shows the
 variations; it takes about N / 2 times as long. Without it the network judges alone: many games in a short time, on any
@@ -50,7 +53,9 @@ and options. --json writes the review of docs/review-json.md: one object, or for
 
 def review(
     games: Annotated[list[str], typer.Argument(metavar="GAME...", help="SGF or PGN: files, .gz, .zip, folders.")],
-    net: Annotated[str | None, typer.Option(metavar="NET", help="Network file that judges (required for now).")] = None,
+    net: Annotated[
+        str | None, typer.Option(metavar="NET", help="Network file that judges; keima's own if not given.")
+    ] = None,
     output: Annotated[
         str, typer.Option("-o", "--output", metavar="OUT", help="FILE.html for one game, or a folder.")
     ] = "reports",
@@ -74,23 +79,25 @@ def review(
     The pages' names are printed. A game that cannot be read is reported, the others go on; the exit status is then 2.
     """
     from keima.review.batch import Reviewer, plan, read_records
+    from keima.weights.defaults import default_network, find_network
 
-    if net is None:
-        raise BadRequest(
-            "name the network that is to judge: --net FILE (KataGo .bin.gz or Leela Zero .txt.gz for Go, "
-            "Lc0 or Maia .pb.gz for chess)"
-        )
     options = {"symmetry": read_symmetry(symmetry), "precision": "f32" if precision == "auto" else precision}
     if visits:
         from keima.review.variations import check_search
 
         options |= {"visits": visits, "preset": preset, "seed": seed}
         check_search(options)
-    reviewer = Reviewer(net, options, lambda: _open_judge(net, backend, precision, batch, threads))
+
+    def reviewer(path: str) -> Reviewer:
+        return Reviewer(path, options, lambda: _open_judge(path, backend, precision, batch, threads))
+
+    named = None if net is None else reviewer(find_network(net))
     records = read_records(games, limit)
+    played = sorted({record.game for record in records if not isinstance(record, KeimaError)})
+    reviewers = {game: named or reviewer(str(default_network(game))) for game in played}
     tasks = plan(records, output)
     with open_output(json_path) if json_path else nullcontext() as stream:
-        results = _run(tasks, reviewer, stream, quiet=json_path == "-")
+        results = _run(tasks, reviewers, stream, quiet=json_path == "-")
     if len(tasks) > 1:
         _write_index(results, Path(output))
     if any(result.error for result in results):
@@ -111,7 +118,9 @@ def _open_judge(
     return open_evaluator(network, backend, precision, batch, threads), facts
 
 
-def _run(tasks: list[Task], reviewer: Reviewer, json_stream: IO[str] | None, quiet: bool) -> list[Result]:
+def _run(
+    tasks: list[Task], reviewers: Mapping[str, Reviewer], json_stream: IO[str] | None, quiet: bool
+) -> list[Result]:
     """Review every game; prints each page's name, writes each review to the JSON stream, complains about failures."""
     from dataclasses import replace
 
@@ -121,7 +130,7 @@ def _run(tasks: list[Task], reviewer: Reviewer, json_stream: IO[str] | None, qui
     with _progress(len(tasks)) as (begin, advance):
         for number, task in enumerate(tasks, 1):
             begin(number, task)
-            result = review_task(task, reviewer, advance)
+            result = review_task(task, reviewers, advance)
             if result.error:
                 complain(str(result.error))
             elif not quiet:

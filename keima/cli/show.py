@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 EXAMPLES = """Examples:
 
 \b
+  keima show go                                 (keima's own network of that game; chess)
   keima show kata1-b6c96.bin.gz
   keima show alphago-zero                       (a fresh network by its name)
   keima show --list                             (all names)
@@ -27,7 +28,9 @@ EXAMPLES = """Examples:
 
 
 def show(
-    net: Annotated[str | None, typer.Argument(metavar="NET|NAME", help="Network file, or a registered name.")] = None,
+    net: Annotated[
+        str | None, typer.Argument(metavar="NET|NAME", help="Network file, go, chess, or a registered name.")
+    ] = None,
     list_names: Annotated[bool, typer.Option("--list", help="List the registered names.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     position: Annotated[
@@ -45,7 +48,7 @@ def show(
         _print_names()
         return
     if net is None:
-        raise BadRequest("name a network file or a registered network (keima show --list)")
+        raise BadRequest("name a network file, go or chess, or a registered network (keima show --list)")
     network = open_or_create(net)
     if position is not None:
         _draw(network, position, move, output, backend, read_symmetry(symmetry))
@@ -62,15 +65,16 @@ def _print_names() -> None:
 
 
 def open_or_create(net: str) -> Network:
-    """A network from a file of that path, else a fresh one of that registered name.
+    """A network from a file of that path, else the default one of that game, else a fresh one of that registered name.
 
     Raises:
-        BadRequest: neither; the message lists the names.
-        BadWeights, UnsupportedNetwork: a file that cannot be read.
+        BadRequest: none of them; the message lists the names.
+        BadWeights, UnsupportedNetwork: a file that cannot be read, or this installation lacks the default network.
     """
     from keima.networks.registry import create
+    from keima.weights.defaults import DEFAULT_NETWORKS
 
-    if Path(net).exists():
+    if Path(net).exists() or net in DEFAULT_NETWORKS:
         return open_network(net)
     try:
         return create(net).eval()

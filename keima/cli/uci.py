@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keima.cli.common import Backend, BatchSize, Precision, Threads, open_evaluator, open_network
-from keima.errors import BadRequest, UnsupportedNetwork
+from keima.cli.common import Backend, BatchSize, Precision, Threads, network_file, open_evaluator, open_network
+from keima.errors import UnsupportedNetwork
 
 if TYPE_CHECKING:
     from keima.engines.uci_options import Values
@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 EXAMPLES = """Examples:
 
 \b
+  keima uci
   keima uci --net maia-1900.pb.gz
   keima uci --net BT4-1024x15x32h.pb.gz --backend torch --precision bf16
   printf 'position startpos moves e2e4\\ngo nodes 400\\n' | keima uci --net maia-1900.pb.gz
 
+Without --net, keima's own small network plays (docs/default-networks.md).
 In a GUI, add an engine with this command. Options and what `go` takes: docs/uci.md.
 """
 
@@ -29,7 +31,10 @@ _WARM_UP_VISITS = 24
 
 
 def uci(
-    net: Annotated[str, typer.Option("--net", metavar="NET", help="Network file; the option WeightsFile.")] = "",
+    net: Annotated[
+        str,
+        typer.Option("--net", metavar="NET", help="Network file; keima's own if not given. The option WeightsFile."),
+    ] = "",
     backend: Backend = "auto",
     precision: Precision = "auto",
     batch: BatchSize = 8,
@@ -81,8 +86,9 @@ class _Opener:
         """The search.
 
         Raises:
-            BadWeights, UnsupportedNetwork: as `keima.load`, or the network does not play chess.
-            BadRequest: no network was named, or an option its backend does not take.
+            BadWeights, UnsupportedNetwork: as `keima.load`, or the network does not play chess; none was named, and the
+                default one is missing.
+            BadRequest: an option its backend does not take.
         """
         from keima.search.search import Search
 
@@ -100,9 +106,8 @@ class _Opener:
         assert self._search is not None
         return self._search
 
-    def _open(self, path: str, backend: str, precision: str, batch: int, threads: int) -> Any:
-        if not path:
-            raise BadRequest("no network: start with --net FILE, or set the option WeightsFile")
+    def _open(self, net: str, backend: str, precision: str, batch: int, threads: int) -> Any:
+        path = network_file(net or None, "chess")
         network = open_network(path)
         if network.encoding.game != "chess":
             raise UnsupportedNetwork(f"plays {network.encoding.game}, not chess (try keima gtp)", source=path)

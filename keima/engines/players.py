@@ -4,6 +4,7 @@ A player is written as what it is, with its options (`docs/matches.md`):
 
     NET,visits=100,preset=katago        a network file, with our search
     policy:NET,temperature=0.5          a network file, its policy alone
+    go,visits=100 or policy:chess       the default network of that game, where no file is called so
     gtp:gnugo --mode gtp --level 10     a program that speaks GTP
     uci,nodes=1000:stockfish            a program that speaks UCI
 
@@ -44,7 +45,7 @@ class Spec:
     Attributes:
         text: the whole of it.
         kind: "net", "policy", "gtp" or "uci".
-        target: the network file or the command line.
+        target: the network file, "go" or "chess", or the command line.
         options: by name, as written.
     """
 
@@ -96,7 +97,9 @@ def parse_player(text: str) -> Spec:
     pairs = [one.partition("=") for one in options.split(",")[1:]]
     found = {name.strip(): value.strip() for name, _, value in pairs}
     if not target.strip():
-        raise BadRequest(f"player {text!r}: names no {'command' if kind in ('gtp', 'uci') else 'network file'}")
+        raise BadRequest(
+            f"player {text!r}: names no {'command' if kind in ('gtp', 'uci') else 'network (a file, go or chess)'}"
+        )
     for name in found if kind != "net" else ():
         if name not in _OPTIONS[kind] and not (kind == "uci" and name.startswith("option.")):
             raise BadRequest(f"player {text!r}: unknown option {name!r}; {kind} takes {', '.join(_OPTIONS[kind])}")
@@ -178,18 +181,19 @@ class Networks:
         self._evaluators: dict[tuple[Any, ...], Evaluator] = {}
         self._lock = threading.Lock()
 
-    def network(self, path: str) -> Any:
-        """The network in that file.
+    def network(self, name: str) -> Any:
+        """The network in the file of that name, or for "go" and "chess" the default network.
 
         Raises:
             BadWeights, UnsupportedNetwork: as `keima.load`.
         """
+        from keima.weights.defaults import find_network
         from keima.weights.load import load
 
         with self._lock:
-            if path not in self._loaded:
-                self._loaded[path] = load(path)
-            return self._loaded[path]
+            if name not in self._loaded:
+                self._loaded[name] = load(find_network(name))
+            return self._loaded[name]
 
     def evaluator(self, spec: Spec, settings: Settings) -> Evaluator:
         """The evaluator of that player.

@@ -7,7 +7,7 @@ goes on where it stopped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -138,12 +138,21 @@ def _page_name(record: Any, taken: dict[str, int]) -> str:
     return f"{base}.html" if taken[base] == 1 else f"{base}~{taken[base]}.html"
 
 
-def review_task(task: Task, reviewer: Reviewer, on_progress: Callable[[int], None] | None = None) -> Result:
-    """Review one game and write its page, unless a finished one lies there; what goes wrong is in the result."""
+def review_task(
+    task: Task, reviewers: Mapping[str, Reviewer], on_progress: Callable[[int], None] | None = None
+) -> Result:
+    """Review one game and write its page, unless a finished one lies there; what goes wrong is in the result.
+
+    Args:
+        task: the game, and where its page goes.
+        reviewers: by game, "go" and "chess"; those of the games that are played.
+        on_progress: called with the number of positions judged since the last call.
+    """
     if isinstance(task.record, KeimaError):
         return Result(task.page, error=task.record)
     try:
         game = open_game(task.record)
+        reviewer = reviewers[task.record.game]
         stored = read_review(task.page)
         reused = stored is not None and stored.get("key") == reviewer.key(game)
         if reused and stored is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from keima.errors import BadWeights, UnsupportedNetwork
 from keima.networks.network import Network
+from keima.weights.defaults import default_network, with_known_pedigree
 from keima.weights.files import read_head
 from keima.weights.katago import looks_like_katago, read_katago, write_katago
 from keima.weights.lc0 import looks_like_lc0, read_lc0, write_lc0
@@ -56,9 +57,24 @@ def load(path: str | os.PathLike[str]) -> Network:
     head = read_head(path)
     for looks_like, read in _FORMATS:
         if looks_like(head):
-            return read(path).eval()
+            network = read(path).eval()
+            network.pedigree = with_known_pedigree(network.pedigree)
+            return network
     found = "an empty file" if not head else f"a file that begins with {head[:16]!r}"
     raise BadWeights(f"not a network file that keima knows: found {found}; it reads {READABLE}", source=os.fspath(path))
+
+
+def load_default(game: str) -> Network:
+    """Open the network that keima uses for a game where none is named (docs/default-networks.md).
+
+    Args:
+        game: "go" or "chess".
+
+    Raises:
+        BadRequest: another game.
+        BadWeights: this installation lacks the file, or it is damaged.
+    """
+    return load(default_network(game))
 
 
 def save(network: Network, path: str | os.PathLike[str]) -> None:

@@ -65,12 +65,6 @@ class TestOneGame:
         result = run("review", "game.sgf", "--net", go_net, "--json", "-", "--backend", "torch")
         assert json.loads(result.stdout)["format"] == "keima-review"
 
-    def test_without_a_network_it_says_what_to_name(self, run: Run) -> None:
-        Path("game.sgf").write_text(GO_GAME)
-        result = run("review", "game.sgf")
-        assert result.exit_code == 2
-        assert "--net FILE" in result.stderr
-
     def test_a_game_the_network_does_not_play(self, run: Run, chess_net: Path) -> None:
         Path("game.sgf").write_text(GO_GAME)
         result = run("review", "game.sgf", "--net", chess_net, "--backend", "torch")

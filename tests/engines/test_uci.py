@@ -361,5 +361,3 @@ def test_the_command_line_opens_chess_networks_only(tmp_path: Path) -> None:
     keima.save(keima.create("katago-b6c96", blocks=1).eval(), path)
     with pytest.raises(UnsupportedNetwork, match="plays go, not chess"):
         _Opener()(Values({"WeightsFile": str(path), "Backend": "torch"}))
-    with pytest.raises(BadRequest, match="WeightsFile"):
-        _Opener()(Values())
