@@ -21,6 +21,7 @@ from keima.cli import (
     planes,
     review,
     show,
+    study,
     train,
     uci,
 )
@@ -64,6 +65,7 @@ _VERBS = (
     ("show", show.show, show.EXAMPLES, "What a network is made of; its policy drawn."),
     ("convert", convert.convert, convert.EXAMPLES, "Write a network in another file format."),
     ("train", train.train, train.EXAMPLES, "Train a network by a recipe, or go on from a file."),
+    ("study", study.study, study.EXAMPLES, "Train variants under one budget and compare them."),
 )
 for _name, _verb, _examples, _short in _VERBS:
     app.command(_name, epilog=_examples, short_help=_short)(_verb)

@@ -9,7 +9,8 @@ All three read AlphaGo Zero's 17 planes and end in its two heads, so that only t
     transformer  one token a point with a learned position, pre-norm attention and GELU, as in A. Vaswani et al.,
                  arXiv:1706.03762, and A. Dosovitskiy et al., arXiv:2010.11929
 
-They are not anybody's published network. Shapes: N positions, C channels, H × W points with H = W = `board_size`.
+Residual towers, block against block, stand in `comparison_residual.py`. These are not anybody's published network.
+Shapes: N positions, C channels, H × W points with H = W = `board_size`.
 """
 
 from __future__ import annotations

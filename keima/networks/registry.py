@@ -86,6 +86,13 @@ KINDS: dict[str, Kind] = {
     "comparison-vgg": Kind("keima.networks.comparison", "VggNetwork", ("trunk",), _LINEAR),
     "comparison-inception": Kind("keima.networks.comparison", "InceptionNetwork", ("trunk",), _LINEAR, (".near.",)),
     "comparison-transformer": Kind("keima.networks.comparison", "TransformerNetwork", ("trunk",), "attention"),
+    "comparison-residual": Kind(
+        "keima.networks.comparison_residual",
+        "ComparisonResidualNetwork",
+        ("trunk",),
+        _LINEAR,
+        (".pool_convolution.",),
+    ),
     "katago": Kind(
         "keima.networks.katago",
         "KataGoNetwork",
@@ -291,6 +298,15 @@ def _comparison_family() -> list[NetworkEntry]:
             {"blocks": 8, "channels": 192, "heads": 6},
             {"blocks": 2, "heads": 2, **small},
             f"attention over points {under}",
+        ),
+        NetworkEntry(
+            "comparison-residual",
+            "comparison-residual",
+            "blocks after He et al., arXiv:1512.03385 and 1603.05027, Hu et al., arXiv:1709.01507, and Wu, "
+            "arXiv:1902.10565",
+            {"block": "post", "blocks": 6, "channels": 96},
+            {"blocks": 2, **small},
+            f"block=post, pre, post-se, pre-se, post-pool or pre-pool {under}",
         ),
     ]
 
