@@ -37,10 +37,10 @@ def bench_train(
     read = read_recipe(recipe, settings or ())
     network = build_network(read)
     step = _step(read, network, seconds)
-    if Path(read.data.train).exists():
+    if read.data.train and Path(read.data.train).exists():
         _loader(read, network, step)
     else:
-        print(f"  loading              not measured: no {read.data.train}")
+        print(f"  loading              not measured: no {read.data.train or 'data.train, the games are self-play'}")
 
 
 def _step(recipe: Recipe, network: Network, seconds: float) -> float:
@@ -98,10 +98,10 @@ def _loader(recipe: Recipe, network: Network, step: float) -> None:
     """Measure and print how fast the recipe's games become batches."""
     import time
 
-    from keima.training.loop import open_stores
+    from keima.training.loop import open_games
     from keima.training.preflight import find_world
 
-    sources: Any = open_stores(recipe, network, find_world(recipe, {}), 0)
+    sources: Any = open_games(recipe, network, find_world(recipe, {}), 0, Path())
     next(sources.train)
     started, done = time.perf_counter(), 0
     while time.perf_counter() - started < 2 or not done:

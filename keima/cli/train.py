@@ -97,7 +97,9 @@ def _bar() -> Watcher:
         def advance(self, step: int, line: Mapping[str, Any] | None) -> None:
             self.progress.update(self.task, completed=step)
             if line is not None:
-                words = f"loss {line['loss']:.4f}, {line['positions_per_second']:,.0f} positions/s"
+                unit = "games" if "games" in line else "positions"
+                words = f"loss {line['loss']:.4f}, {line[f'{unit}_per_second']:,.1f} {unit}/s"
+                words += f", won {100 * line['won']:.0f} %" if "won" in line else ""
                 self.progress.update(self.task, description=words)
 
         def say(self, message: str) -> None:

@@ -32,6 +32,7 @@ from keima.games.go.board import (
     BOARD,
     EMPTY,
     MAX_POINTS,
+    PASS_LOC,
     WALL,
     captures_of,
     is_legal,
@@ -41,7 +42,9 @@ from keima.games.go.board import (
     opponent,
     play,
 )
+from keima.games.go.history import legal_moves
 from keima.games.go.position import stack
+from keima.games.go.vertices import loc_to_vertex
 from keima.jit import njit
 
 PLANES: list[tuple[str, str, str]] = [
@@ -318,6 +321,39 @@ def encode_alphago(boards: Any, histories: Any, symmetries: Any, planes: Any) ->
                     _encode_empty(scratch, loc, own, path, planes[i], row, column)
                 else:
                     _encode_stone(b, h, loc, own, planes[i], row, column)
+
+
+@njit
+def sensible_moves(b: Any, h: Any, passes: bool, path: NDArray[np.int16], moves: NDArray[np.int16]) -> int:
+    """Write the moves that a policy is asked about; how many.
+
+    Args:
+        b: BOARD record.
+        h: HISTORY record.
+        passes: the policy has a pass, which is then one of them; else only where it is the only one.
+        path: int16 [MAX_POINTS], working space.
+        moves: int16 [≥ 362], written: legal points that are no own true eye, row by row, then PASS_LOC.
+    """
+    found = legal_moves(b, h, moves)
+    colour = int(h.to_play)
+    count = 0
+    for m in range(found - 1):
+        loc: Any = np.int64(moves[m])  # the type that all call it with: see `keima.jit` on recursion
+        if not is_true_eye(b, loc, colour, path, np.int64(0)):
+            moves[count] = moves[m]
+            count += 1
+    if passes or count == 0:
+        moves[count] = PASS_LOC
+        count += 1
+    return count
+
+
+def sensible_names(position: Any, passes: bool) -> list[str]:
+    """The vertices a policy chooses among: legal, no own true eye; "pass" if it `passes`, or where there is none."""
+    moves = np.empty(MAX_POINTS, np.int16)
+    path = np.empty(MAX_POINTS, np.int16)
+    count = sensible_moves(position.board[0], position.history[0], passes, path, moves)
+    return [loc_to_vertex(loc, position.xsize, position.ysize) for loc in moves[:count].tolist()]
 
 
 class AlphaGoEncoding:

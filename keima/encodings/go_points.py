@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from keima.encodings.encoding import Array, LegalMoves
 from keima.errors import BadRequest, UnsupportedPosition
-from keima.games.go.board import loc_of
+from keima.games.go.board import MAX_POINTS, PASS_LOC, loc_of
 from keima.games.go.symmetry import SYMMETRIES, inverse, symmetric_array
 from keima.games.go.vertices import loc_to_vertex
 from keima.jit import njit
@@ -85,6 +85,18 @@ def policy_indices(xsize: int, ysize: int, symmetry: int) -> dict[str, int]:
     indices = {loc_to_vertex(loc, xsize, ysize): i for i, loc in enumerate(locs.tolist())}
     indices["pass"] = xsize * ysize
     return indices
+
+
+@lru_cache(maxsize=64)
+def policy_places(xsize: int, ysize: int) -> NDArray[np.int32]:
+    """Where each point of the board stands in the policy under each symmetry, pass last: int32 [8, MAX_POINTS]."""
+    places = np.zeros((SYMMETRIES, MAX_POINTS), np.int32)
+    locs = np.empty(xsize * ysize, np.int64)
+    for symmetry in range(SYMMETRIES):
+        fill_locs(xsize, ysize, symmetry, locs)
+        places[symmetry, locs] = np.arange(xsize * ysize)
+        places[symmetry, PASS_LOC] = xsize * ysize
+    return places
 
 
 def go_legal_moves(position: Any, symmetry: int, pass_move: bool = True) -> LegalMoves:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from keima.encodings.alphago import sensible_names
 from keima.engines.go_scoring import dead_by_ownership
 from keima.engines.players import RESIGN, SEARCH_OPTIONS, Choice, GameState, Settings, Spec
 from keima.errors import BadRequest
@@ -23,6 +24,8 @@ _OF_SEARCH = ("preset", "batch_size", "memory", "rollout_policy")
 
 class PolicyPlayer:
     """A network's policy: its likeliest move, or with a temperature T one drawn by P^(1/T).
+
+    AlphaGo's fills no own true eye; without a pass of its own, it passes when nothing else is left to it.
 
     Options: temperature (0), plies (the temperature holds for so many of the game's moves; all), symmetry (0 … 7 or
     "average"; 0), profile, precision, backend, threads.
@@ -55,10 +58,13 @@ class PolicyPlayer:
         answer = self.evaluator([state.position], **self._options)[0]
         temperature = self._temperature.of(state)
         expects = None if answer.value is None else (answer.value + 1) / 2
-        if temperature == 0:
-            return Choice(answer.best, expects)
         moves = list(answer.policy)
+        if self.evaluator.network.system == "alphago":
+            passes = getattr(self.evaluator.network, "pass_output", None) is not None
+            moves = sensible_names(state.position, passes)
         weights = np.array([answer.policy[move] for move in moves]) + 1e-30
+        if temperature == 0:
+            return Choice(moves[int(weights.argmax())], expects)
         weights = (weights / weights.max()) ** (1 / temperature)
         return Choice(moves[int(self._rng.choice(len(moves), p=weights / weights.sum()))], expects)
 

@@ -15,11 +15,11 @@ from keima.encodings.alphago_zero import (
     encode_leela_zero,
 )
 from keima.encodings.encoding import Array, Batch
-from keima.encodings.go_points import SYMMETRIES, fill_locs, restore_points
+from keima.encodings.go_points import SYMMETRIES, policy_places, restore_points
 from keima.encodings.katago import GLOBAL_COUNT, PLANE_COUNT, KataGoEncoding, encode_katago
 from keima.encodings.katago_metadata import metadata_row, parse_profile
 from keima.encodings.rollout import play_out_many
-from keima.games.go.board import BLACK, BOARD, EMPTY, MAX_POINTS, PASS_LOC, WHITE, loc_of, size_hash, stone_hash
+from keima.games.go.board import BLACK, BOARD, EMPTY, MAX_POINTS, WHITE, loc_of, size_hash, stone_hash
 from keima.games.go.history import (
     HISTORY,
     KO_SIMPLE,
@@ -320,7 +320,7 @@ class GoLeaves:
         self.xsize, self.ysize = position.xsize, position.ysize
         self.boards = np.zeros(capacity, BOARD)
         self.histories = np.zeros(capacity, HISTORY)
-        self.places = _policy_places(self.xsize, self.ysize)
+        self.places = policy_places(self.xsize, self.ysize)
         self.profile = profile
         self.weights: Array | None = None
         self.random: NDArray[np.uint64] = np.ones(1, np.uint64)
@@ -462,14 +462,3 @@ class GoLeaves:
     def side_length(self) -> float:
         """The square root of the board's area."""
         return float(np.sqrt(self.xsize * self.ysize))
-
-
-def _policy_places(xsize: int, ysize: int) -> NDArray[np.int32]:
-    """int32 [8, MAX_POINTS]: each point's place in the policy under each symmetry; the pass last."""
-    places = np.zeros((SYMMETRIES, MAX_POINTS), np.int32)
-    locs = np.empty(xsize * ysize, np.int64)
-    for symmetry in range(SYMMETRIES):
-        fill_locs(xsize, ysize, symmetry, locs)
-        places[symmetry, locs] = np.arange(xsize * ysize)
-        places[symmetry, PASS_LOC] = xsize * ysize
-    return places

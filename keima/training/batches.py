@@ -419,7 +419,7 @@ class _GoMaker(_Maker):
         super().__init__(flat, encoding, *rest)
         self.games = go_games(flat)
         self.score, self.winner = plain(flat.score), plain(flat.winner)
-        self.fill = _go_filler(encoding)
+        self.fill = go_filler(encoding)
         self.masked = False
         self.symmetries = 7
 
@@ -548,7 +548,31 @@ def _known_rules(flat: FlatGames) -> NDArray[np.bool_]:
     return np.array(known or [True], np.bool_)[flat.rules_index]
 
 
-def _go_filler(encoding: Any) -> Callable[[Any, Any, Any, Any, Any], None]:
+def maker_of(games: FlatGames, encoding: Encoding, targets: frozenset[str]) -> _Maker:
+    """What makes chosen positions of games of Go that all fit the encoding: `make(games, turns, symmetries)`."""
+    maker = _GoMaker(games, encoding, targets, lambda kept, wanted, _reason: np.logical_and(kept, wanted, out=kept))
+    maker.fitting()
+    return maker
+
+
+def decoding_context(
+    first_to_move: NDArray[np.bool_], no_result_allowed: NDArray[np.bool_] | None = None
+) -> dict[str, NDArray[Any]]:
+    """What `Network.decode` needs of N positions besides a network's outputs.
+
+    Args:
+        first_to_move: bool [N], Black (Go) or White (chess) moves next.
+        no_result_allowed: bool [N], the game may end without a result by its rules; nowhere if not given.
+    """
+    n = len(first_to_move)
+    return {
+        "black_to_play": np.asarray(first_to_move, np.bool_),
+        "no_result_allowed": np.zeros(n, np.bool_) if no_result_allowed is None else no_result_allowed,
+        "policy_optimism": np.zeros(n, np.float32),
+    }
+
+
+def go_filler(encoding: Any) -> Callable[[Any, Any, Any, Any, Any], None]:
     """What writes planes [N, C, H, W] and globals from boards, histories and symmetries, for an encoding of Go.
 
     Raises:

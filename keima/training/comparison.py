@@ -8,12 +8,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from keima.encodings.encoding import Batch
 from keima.inference.evaluator import Evaluator
 from keima.networks.network import Network
-from keima.training.batches import Loader, PositionFilter
+from keima.training.batches import Loader, PositionFilter, decoding_context
 from keima.training.evaluation import Evaluation, report, tally_batches
 
 _BATCH = 64
@@ -76,7 +74,7 @@ def standing(
         tally = tally_batches(network, (next(made).torch() for _ in range(count)), nullcontext)
         made.seek(0)
         batch = next(made)
-        context = {"no_result_allowed": made.no_result_allowed(batch.game)}
+        context = decoding_context(batch.first_to_move, made.no_result_allowed(batch.game))
     speed = _per_second(network, batch.inputs(), context, precision, seconds)
     parameters = sum(parameter.numel() for parameter in network.parameters())
     return Standing(network.pedigree.name, parameters, report(tally), speed)
@@ -88,7 +86,6 @@ def _per_second(
     """Evaluations a second of batches of the evaluator's own size, two under way, as a search asks for them."""
     evaluator = Evaluator(network, precision=precision)
     n = evaluator.batch_size
-    context |= {"black_to_play": np.ones(n, bool), "policy_optimism": np.zeros(n, np.float32)}
     part = Batch({name: array[:n] for name, array in inputs.items()}, {name: a[:n] for name, a in context.items()})
     evaluator.infer(part)
     under_way: deque[Any] = deque([evaluator.submit(part)])

@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from keima.networks.network import Heads, Network
+from keima.training.batches import decoding_context
 
 Array = NDArray[Any]
 
@@ -219,16 +220,9 @@ def tally_batches(network: Network, batches: Iterable[Any], autocast: Callable[[
         with autocast():
             output = network(**batch.inputs())
         arrays = {name: getattr(output, name).float().cpu().numpy() for name in network.output_names}
-        heads = network.decode(arrays, _context(batch))
+        first = batch.first_to_move
+        black = np.zeros(len(batch.planes), np.bool_) if first is None else first.cpu().numpy()
+        heads = network.decode(arrays, decoding_context(black))
         policy = batch.policy.cpu().numpy() if has_policy else None
         tally.add(heads, policy, None if batch.value is None else batch.value.cpu().numpy(), batch.ply.cpu().numpy())
     return tally
-
-
-def _context(batch: Any) -> Mapping[str, Array]:
-    """What decoding needs besides the outputs; games of no result are not among the targets."""
-    n = len(batch.planes)
-    context: dict[str, Array] = {"no_result_allowed": np.zeros(n, bool), "policy_optimism": np.zeros(n, np.float32)}
-    if batch.first_to_move is not None:
-        context["black_to_play"] = batch.first_to_move.cpu().numpy()
-    return context

@@ -22,8 +22,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -58,8 +59,20 @@ from keima.training.preflight import (
     position_filter,
 )
 from keima.training.recipe import Recipe
-from keima.training.run_folder import CHECKPOINTS, PLOTS, check_same_run, free_reserve, take_reserve, write_settings
+from keima.training.run_folder import (
+    CHECKPOINTS,
+    PLOTS,
+    POOL,
+    SELFPLAY,
+    check_same_run,
+    free_reserve,
+    take_reserve,
+    write_settings,
+)
 from keima.training.schedules import multiplier
+
+if TYPE_CHECKING:
+    from keima.training.batches import Loader
 
 _ENDINGS = {"katago": ".bin.gz", "lc0": ".pb.gz", "leela-zero": ".txt.gz"}
 """System → the file its own engine plays."""
@@ -169,62 +182,111 @@ def train(
     target = Path(folder)
     if open_sources is None:
         open_teacher(recipe, network)
-        for key in ("train", "test") if recipe.data.test else ("train",):
-            check_store(recipe, key, network)
+        for key in ("train", "test"):
+            if getattr(recipe.data, key):
+                check_store(recipe, key, network)
+        open_sources = partial(open_games, folder=target)
     check_folder(target)
     size = check_room(recipe, target, network)
     check_same_run(recipe, target)
-    trainer = Trainer(recipe, target, network, world, watcher or Watcher(), open_sources or open_stores)
+    trainer = Trainer(recipe, target, network, world, watcher or Watcher(), open_sources)
     return trainer.run(size)
 
 
-def open_stores(recipe: Recipe, network: Network, world: World, rank: int) -> Sources:
-    """The recipe's game stores and the network's own loss.
+def open_games(recipe: Recipe, network: Network, world: World, rank: int, folder: Path) -> Sources:
+    """Where the recipe's games come from: a store, self-play with a teacher, or reinforcement learning.
+
+    Args:
+        recipe: says which.
+        network: learns.
+        world: the processes.
+        rank: this one's number.
+        folder: RUN, where self-play keeps what it must.
 
     Raises:
-        BadRequest: a store that cannot be read or has no position for this network; an unknown term of the loss.
+        BadRequest: a store that cannot be read or has no position for this network; an unknown term of the loss; a
+            network that cannot play.
     """
-    from keima.training.batches import Loader
+    if recipe.reinforce is not None:
+        return _open_reinforce(recipe, network, world, rank, folder)
     from keima.training.losses import loss_for
-    from keima.training.rollout import know_patterns
-    from keima.training.teacher import TaughtBatches
 
     try:
         loss = loss_for(network, recipe.loss.weights)
     except BadRequest as error:
         raise recipe.error("loss", error.message) from error
-    run = recipe.run
+    test = _open_test(recipe, network, world, rank)
+    if recipe.selfplay is not None:
+        from keima.training.generations import Generations
+
+        teacher = _evaluator_of_teacher(recipe, network)
+        played = Generations(recipe, network, teacher, folder / SELFPLAY, world, rank, loss.targets)
+        return Sources(played, test, loss, _notes(None, test))
+    train = _open_train(recipe, network, world, rank, loss.targets)
+    return Sources(train, test, loss, _notes(train, test))
+
+
+def _open_reinforce(recipe: Recipe, network: Network, world: World, rank: int, folder: Path) -> Sources:
+    from keima.training.reinforce import PolicyGradient, ReinforceBatches
+
+    if recipe.loss.weights:
+        raise recipe.error("loss", "[reinforce] has one term, the policy's gradient; leave [loss] out")
+    batches = ReinforceBatches(recipe, network, folder / POOL, world.device, rank, world.size)
+    test = _open_test(recipe, network, world, rank)
+    return Sources(batches, test, PolicyGradient(network, batches.table.temperature), _notes(None, test))
+
+
+def _open_train(recipe: Recipe, network: Network, world: World, rank: int, targets: frozenset[str]) -> Any:
+    """Batches of the recipe's training games, with the teacher's answers where there is one."""
+    from keima.training.rollout import know_patterns
+    from keima.training.teacher import TaughtBatches
+
     if isinstance(network, RolloutSoftmax) and not network.knows_patterns:
         know_patterns(network, check_store(recipe, "train", network))
+    if not recipe.teacher.network:
+        return _open_store(recipe, "train", network, world, rank, targets)
+    teacher = _evaluator_of_teacher(recipe, network)
+    loader = _open_store(recipe, "train", network, world, rank, targets, teacher.network.encoding)
+    return TaughtBatches(loader, teacher, recipe.teacher)
 
-    teacher = open_teacher(recipe, network)
 
-    def loader(key: str, seed: int, targets: frozenset[str], symmetries: bool, also: Any = None) -> Loader:
-        store = check_store(recipe, key, network)
-        try:
-            return Loader(
-                store,
-                network.encoding,
-                run.batch_size // (run.accumulate * world.size),
-                seed=seed,
-                symmetries=symmetries,
-                workers=recipe.data.workers,
-                targets=targets,
-                positions=position_filter(recipe),
-                rank=rank,
-                world_size=world.size,
-                also=also,
-            )
-        except BadRequest as error:
-            raise recipe.error(f"data.{key}", error.message) from error
+def _open_test(recipe: Recipe, network: Network, world: World, rank: int) -> Any:
+    """Batches of the held-out games; None without them."""
+    if not recipe.data.test:
+        return None
+    return _open_store(recipe, "test", network, world, rank, frozenset({"policy", "value"}))
 
-    also = None if teacher is None else teacher.encoding
-    train: Any = loader("train", run.seed, loss.targets, recipe.data.symmetries, also)
-    if teacher is not None:
-        train = TaughtBatches(train, teacher, recipe.teacher)
-    test = loader("test", _TEST_SEED, frozenset({"policy", "value"}), False) if recipe.data.test else None
-    notes = [f"data.{key}: {_counted(found)}" for key, found in (("train", train), ("test", test)) if found is not None]
-    return Sources(train, test, loss, tuple(notes))
+
+def _open_store(
+    recipe: Recipe, key: str, network: Network, world: World, rank: int, targets: frozenset[str], also: Any = None
+) -> Loader:
+    """A loader of data.train or data.test; held-out positions are the same for every run, and as they were played."""
+    from keima.training.batches import Loader
+
+    training = key == "train"
+    try:
+        return Loader(
+            check_store(recipe, key, network),
+            network.encoding,
+            recipe.run.batch_size // (recipe.run.accumulate * world.size),
+            seed=recipe.run.seed if training else _TEST_SEED,
+            symmetries=recipe.data.symmetries and training,
+            workers=recipe.data.workers,
+            targets=targets,
+            positions=position_filter(recipe),
+            rank=rank,
+            world_size=world.size,
+            also=also,
+        )
+    except BadRequest as error:
+        if error.source:  # it names the recipe's line already
+            raise
+        raise recipe.error(f"data.{key}", error.message) from error
+
+
+def _notes(train: Any, test: Any) -> tuple[str, ...]:
+    """What a person should know of the stores."""
+    return tuple(f"data.{key}: {_counted(found)}" for key, found in (("train", train), ("test", test)) if found)
 
 
 def open_teacher(recipe: Recipe, student: Network) -> Network | None:
@@ -244,6 +306,16 @@ def open_teacher(recipe: Recipe, student: Network) -> Network | None:
     except KeimaError as error:
         raise recipe.error("teacher.network", str(error)) from error
     return teacher
+
+
+def _evaluator_of_teacher(recipe: Recipe, student: Network) -> Any:
+    """The recipe's teacher in an evaluator."""
+    from keima.inference.evaluator import Evaluator
+
+    teacher = open_teacher(recipe, student)
+    if teacher is None:
+        raise recipe.error("teacher.network", "is missing")
+    return Evaluator(teacher, recipe.teacher.backend, recipe.teacher.precision)
 
 
 def _counted(loader: Any) -> str:
@@ -434,13 +506,14 @@ class Trainer:
             raise RuntimeError("no step was made")
         means = self._mean_over_processes(self.sums / self.summed).tolist()
         now = time.perf_counter()
-        positions = (self.step - self._since_step) * self.recipe.run.batch_size
+        unit = "games" if self.recipe.reinforce is not None else "positions"
+        count = (self.step - self._since_step) * self.recipe.run.batch_size
         line: dict[str, Any] = {
             "step": self.step,
-            "positions": self.step * self.recipe.run.batch_size,
+            unit: self.step * self.recipe.run.batch_size,
             **dict(zip(self.terms, means, strict=True)),
             "learning_rate": self.optimizer.param_groups[0]["lr"],
-            "positions_per_second": round(positions / max(now - self._since, 1e-9), 1),
+            f"{unit}_per_second": round(count / max(now - self._since, 1e-9), 1),
         }
         self._check_finite(means[0])
         if self.metrics is not None:

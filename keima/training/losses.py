@@ -372,8 +372,18 @@ def _per_point(prediction: Tensor, batch: TrainingBatch, error: Callable[[Tensor
     return Samples(losses, (points > 0).float())
 
 
+def policy_logits(network: Any) -> Callable[[Any], Tensor]:
+    """Picks a network's policy, logits [N, A], from its outputs; KataGo's plain one."""
+    return _plain_policy if network.system == "katago" else _policy_of
+
+
 def _policy_of(outputs: Any) -> Tensor:
     logits: Tensor = outputs.policy
+    return logits
+
+
+def _plain_policy(outputs: Any) -> Tensor:
+    logits: Tensor = outputs.policy[:, _PLAIN]
     return logits
 
 
@@ -412,7 +422,7 @@ def _guide(network: Any) -> tuple[dict[str, Term], dict[str, float]]:
 def _katago(network: Any) -> tuple[dict[str, Term], dict[str, float]]:
     katago = _KataGoTerms(network.config)
     terms: dict[str, Term] = {
-        "policy": policy_term(lambda outputs: outputs.policy[:, _PLAIN]),
+        "policy": policy_term(_plain_policy),
         "value": katago.value,
         "score": katago.score,
         "stdev": katago.stdev,

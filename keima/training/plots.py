@@ -18,7 +18,7 @@ Line = Mapping[str, Any]
 
 INK, BLUE, ORANGE, GREEN, PALE = "#333333", "#2f6db5", "#c8642b", "#3f8f5a", "#d9d9d9"
 _COLOURS = (BLUE, ORANGE, GREEN, "#8a5aa8", "#b0892c", "#5a9fa8", "#a84f6e")
-_NOT_TERMS = ("step", "positions", "learning_rate", "positions_per_second", "gradient_norm", "evaluation")
+_NOT_TERMS = ("step", "positions", "games", "learning_rate", "positions_per_second", "games_per_second", "evaluation")
 
 
 def draw_plots(folder: str | os.PathLike[str], lines: Sequence[Line]) -> list[Path]:

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from keima.errors import BadRequest
+from keima.games.go.board import MAX_SIZE, MIN_SIZE
 from keima.training.recipe_text import BadToml, parse, parse_value
 
 Check = Callable[[Any], str | None]
@@ -94,7 +95,8 @@ class DataRecipe:
     """[data]: game stores and which of their positions.
 
     Attributes:
-        train: game store (a .parquet file or a folder of them), as `keima data import` makes it.
+        train: game store (a .parquet file or a folder of them), as `keima data import` makes it; must be there unless
+            [selfplay] makes the games.
         test: held-out games; without them there is no evaluation.
         symmetries: turn and flip each position at random, with its targets.
         workers: threads that make planes.
@@ -105,7 +107,7 @@ class DataRecipe:
         one_per_game: one position of each game an epoch, another one each time, as AlphaGo's value network needs it.
     """
 
-    train: str = _setting()
+    train: str = ""
     test: str = ""
     symmetries: bool = True
     workers: int = _setting(2, _positive)
@@ -134,6 +136,46 @@ class TeacherRecipe:
     temperature: float = _setting(1.0, _positive)
     precision: str = _setting("auto", _one_of("auto", "f32", "bf16"))
     backend: str = _setting("auto", _one_of("auto", "torch", "openvino"))
+
+
+@dataclass(frozen=True)
+class SelfplayRecipe:
+    """[selfplay]: games of Go that networks play for the training, each move drawn from a policy without a search.
+
+    With [reinforce], the network in training against its past selves; with [teacher], against the teacher.
+
+    Attributes:
+        size: points a side; 0 for what the network's layers fix, 19 where they fix none.
+        rules: of area scoring, as KataGo names them.
+        komi: points for White.
+        temperature: of the policies that moves are drawn from.
+        max_moves: a game of so many is ended and counted; 0 for three times the points of the board.
+        games: [teacher]: games of one generation.
+        every: [teacher]: steps until the next generation.
+    """
+
+    size: int = _setting(0, lambda value: None if value == 0 or MIN_SIZE <= value <= MAX_SIZE else "0, or 2 to 19")
+    rules: str = "chinese-kgs"
+    komi: float = 7.5
+    temperature: float = _setting(1.0, _positive)
+    max_moves: int = _setting(0, _not_negative)
+    games: int = _setting(128, _positive)
+    every: int = _setting(50, _positive)
+
+
+@dataclass(frozen=True)
+class ReinforceRecipe:
+    """[reinforce]: policy gradient from games against a pool of past selves; `run.batch_size` counts games.
+
+    Attributes:
+        pool_every: steps after which the network as it stands joins the pool, which begins with the network itself
+            (AlphaGo: 500).
+        baseline: what is taken off the outcome: "mean" of the other games of the step with the same colour, "none"
+            (AlphaGo's first pass), or a network's file, whose value it is (AlphaGo's second).
+    """
+
+    pool_every: int = _setting(500, _positive)
+    baseline: str = "mean"
 
 
 @dataclass(frozen=True)
@@ -247,6 +289,7 @@ class Recipe:
 
     Attributes:
         network, data, teacher, loss, optimizer, schedule, run: its sections.
+        selfplay, reinforce: likewise; None where they are not written.
         source: the file it was read from.
         text: that file as it was.
         places: dotted key → where it was set: "line 12", or "--set run.steps".
@@ -259,6 +302,8 @@ class Recipe:
     optimizer: OptimizerRecipe
     schedule: ScheduleRecipe
     run: RunRecipe
+    selfplay: SelfplayRecipe | None
+    reinforce: ReinforceRecipe | None
     source: str
     text: str = ""
     places: Mapping[str, str] = field(default_factory=dict)
@@ -274,6 +319,8 @@ SECTIONS: dict[str, type] = {
     "network": NetworkRecipe,
     "data": DataRecipe,
     "teacher": TeacherRecipe,
+    "selfplay": SelfplayRecipe,
+    "reinforce": ReinforceRecipe,
     "loss": LossRecipe,
     "optimizer": OptimizerRecipe,
     "schedule": ScheduleRecipe,
@@ -346,6 +393,8 @@ def _build(values: Mapping[str, Any], places: Mapping[str, str], source: str, te
         optimizer=reader.section(OptimizerRecipe, "optimizer", values.get("optimizer", {})),
         schedule=reader.section(ScheduleRecipe, "schedule", values.get("schedule", {})),
         run=reader.section(RunRecipe, "run", values.get("run", {})),
+        selfplay=reader.optional(SelfplayRecipe, "selfplay", values),
+        reinforce=reader.optional(ReinforceRecipe, "reinforce", values),
         source=source,
         text=text,
         places=places,
@@ -384,8 +433,24 @@ def _check_together(recipe: Recipe) -> None:
         raise recipe.error("optimizer.momentum", "belongs to sgd; adamw has beta1")
     if not recipe.teacher.network and "teacher" in recipe.places:
         raise recipe.error("teacher.network", "is missing")
+    _check_games(recipe)
     if recipe.data.last_ply is not None and recipe.data.last_ply < recipe.data.first_ply:
         raise recipe.error("data.last_ply", f"is before first_ply, {recipe.data.first_ply}")
+
+
+def _check_games(recipe: Recipe) -> None:
+    """Where the games come from: a store, or [selfplay] with a teacher or with [reinforce]."""
+    taught = bool(recipe.teacher.network)
+    if recipe.reinforce is not None and taught:
+        raise recipe.error("reinforce", "and [teacher] exclude each other: a network learns from one of them")
+    if recipe.selfplay is not None and not taught and recipe.reinforce is None:
+        raise recipe.error("selfplay", "needs a [teacher] or [reinforce], who say what its games teach")
+    if recipe.reinforce is not None or recipe.selfplay is not None:
+        if recipe.data.train:
+            other = "reinforce" if recipe.reinforce is not None else "selfplay"
+            raise recipe.error("data.train", f"and [{other}] exclude each other: games come from one of them")
+    elif not recipe.data.train:
+        raise recipe.error("data.train", "is missing")
 
 
 @dataclass(frozen=True)
@@ -411,6 +476,10 @@ class _Reader:
             if key not in table and each.default is MISSING and each.default_factory is MISSING:
                 raise self.error(name, f"{key} is missing")
         return kind(**{key: self._value(f"{name}.{key}", known[key], hints[key], table[key]) for key in table})
+
+    def optional(self, kind: type[Section], name: str, values: Mapping[str, Any]) -> Section | None:
+        """A section of that class if it is written at all."""
+        return self.section(kind, name, values[name]) if name in values else None
 
     def numbers(self, name: str, table: Mapping[str, Any]) -> dict[str, float]:
         """A section of numbers by free names."""

@@ -5,6 +5,7 @@ RUN/
     metrics.jsonl, tensorboard/  its numbers
     plots/                       pictures of them
     checkpoints/                 the last few states
+    pool/, selfplay/             past selves of reinforcement learning; games played for distillation
     reserve                      a checkpoint's room, given up when the disk is full; gone at the end
     network.*                    the result
 """
@@ -19,15 +20,18 @@ from typing import Any
 
 from keima.atomic import replacing
 from keima.errors import BadRequest
-from keima.training.recipe import Recipe
+from keima.training.recipe import SECTIONS, Recipe
 
 CHECKPOINTS = "checkpoints"
+POOL = "pool"
+SELFPLAY = "selfplay"
 PLOTS = "plots"
 SETTINGS = "settings.json"
 RESERVE = "reserve"
 
 _MAY_CHANGE = {
     "data": {"train", "test", "workers"},
+    "teacher": {"backend"},
     "schedule": None,
     "run": {
         "steps",
@@ -50,10 +54,11 @@ _MAY_CHANGE = {
 
 def _settings(recipe: Recipe) -> dict[str, dict[str, Any]]:
     """The recipe's values as plain data."""
-    sections = ("network", "data", "loss", "optimizer", "schedule", "run")
-    plain: dict[str, dict[str, Any]] = json.loads(
-        json.dumps({name: asdict(getattr(recipe, name)) for name in sections})
-    )
+    sections = {name: getattr(recipe, name) for name in SECTIONS}
+    if not recipe.teacher.network:
+        del sections["teacher"]
+    written = {name: asdict(section) for name, section in sections.items() if section is not None}
+    plain: dict[str, dict[str, Any]] = json.loads(json.dumps(written))
     return plain
 
 
@@ -69,10 +74,14 @@ def check_same_run(recipe: Recipe, folder: Path) -> None:
         return
     except (OSError, ValueError) as error:
         raise BadRequest(f"not a run's settings: {error}", source=str(folder / SETTINGS)) from error
-    for section, values in _settings(recipe).items():
+    settings = _settings(recipe)
+    for section in sorted({*settings} ^ {*before}):
+        found = "was not in" if section in settings else "is missing, and was in"
+        raise recipe.error(section, f"{found} the recipe of the run in {folder}: choose another folder with -o")
+    for section, values in settings.items():
         free = _MAY_CHANGE.get(section, set())
         for key, value in values.items():
-            old = before.get(section, {}).get(key)
+            old = before[section].get(key)
             if free is not None and key not in free and old != value:
                 message = f"is {value!r}; the run in {folder} was begun with {old!r}: choose another folder with -o"
                 raise recipe.error(f"{section}.{'from' if key == 'source' else key}", message)

@@ -21,7 +21,7 @@ from keima.encodings.encoding import Batch
 from keima.errors import BadRequest
 from keima.inference.evaluator import Evaluator
 from keima.networks.network import Heads, Network, softmax
-from keima.training.batches import Loader, TrainingBatch
+from keima.training.batches import Loader, TrainingBatch, decoding_context
 from keima.training.recipe import TeacherRecipe
 
 
@@ -30,14 +30,14 @@ class TaughtBatches:
 
     Args:
         loader: of the student, made with `also=teacher.encoding`.
-        teacher: in evaluation mode.
+        teacher: evaluates its network.
         recipe: how much it says, and how.
     """
 
-    def __init__(self, loader: Loader, teacher: Network, recipe: TeacherRecipe) -> None:
+    def __init__(self, loader: Loader, teacher: Evaluator, recipe: TeacherRecipe) -> None:
         self._loader = loader
         self._recipe = recipe
-        self._evaluator = Evaluator(teacher, recipe.backend, recipe.precision)
+        self._evaluator = teacher
 
     @property
     def positions(self) -> int:
@@ -65,12 +65,8 @@ class TaughtBatches:
 
     def _for_evaluator(self, batch: TrainingBatch) -> Batch:
         """A batch of the teacher's encoding as evaluators take it."""
-        context = {
-            "black_to_play": np.asarray(batch.first_to_move, bool),
-            "no_result_allowed": self._loader.no_result_allowed(batch.game),
-            "policy_optimism": np.zeros(len(batch), np.float32),
-        }
-        return Batch(batch.inputs(), context)
+        allowed = self._loader.no_result_allowed(batch.game)
+        return Batch(batch.inputs(), decoding_context(batch.first_to_move, allowed))
 
 
 def taught(batch: TrainingBatch, heads: Heads, recipe: TeacherRecipe) -> TrainingBatch:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from keima.engines.game import FIRST, SECOND, GameRules, TimeControl, play_game
 from keima.engines.go_scoring import dead_by_ownership, result_of, score_without, without_history
@@ -15,7 +17,9 @@ from keima.engines.players import GameState, Networks, Settings, make_player, pa
 from keima.errors import BadRequest, BadWeights
 from keima.games import chess, go
 from keima.inference.evaluation import Evaluation
+from keima.inference.evaluator import Evaluator
 from keima.networks.alphago_rollout import RolloutPolicy
+from keima.networks.registry import create
 from keima.search.limits import Clock
 from keima.weights.rollout import write_rollout
 from tests.engines.fakes import gtp_player, random_network, uci_player
@@ -46,6 +50,8 @@ def board(text, to_play="B", rules="koSIMPLEscoreAREAtaxNONEsui0", komi=0.5):
 
 class FakeEvaluator:
     """Answers with the policy and ownership it was given."""
+
+    network = SimpleNamespace(system="katago")
 
     def __init__(self, policy=None, ownership=None):
         self.policy, self.ownership = policy or {"pass": 1.0}, ownership
@@ -123,6 +129,21 @@ def test_temperature_ends_with_the_opening():
     late = GameState(start, start.play("C3", "D4"))
     drawn.new_game(late, 0)
     assert {drawn.move(late).move for _ in range(30)} == {"B2"}
+
+
+@pytest.mark.parametrize("with_pass", [False, True])
+def test_alphagos_policy_fills_no_eye_and_passes_when_nothing_is_left(with_pass):
+    network = create("alphago-policy", filters=2, layers=1, board_size=5, pass_logit=with_pass)
+    with torch.no_grad():
+        network.point_bias += 10 * torch.arange(25.0)  # it would like best to play at E1, then D1, C1, ...
+        if with_pass:
+            network.pass_output.bias -= 50
+    sure = PolicyPlayer(parse_player("policy:n"), Evaluator(network.eval(), backend="torch"))
+    rows = ["X X X X X", "X X X X X", "X X X X {}", "X X X X {}", ". X . X ."]
+    for stone, move in ((".", "E1"), ("X", "pass")):
+        position = board("\n".join(rows).format(stone, stone))
+        sure.new_game(GameState(position, position), 0)
+        assert sure.move(GameState(position, position)).move == move
 
 
 def test_search_player_searches_and_gives_up_when_hopeless(go_net):

@@ -108,7 +108,7 @@ class FakeBatches:
 
 
 def open_fakes(recipe: Recipe, network: Network, world: World, rank: int) -> Sources:
-    """As `keima.training.loop.open_stores`."""
+    """As `keima.training.loop.open_games`."""
     size = recipe.run.batch_size // (recipe.run.accumulate * world.size)
     planes = network.encoding.planes
     train = FakeBatches(size, recipe.run.seed, planes, rank, world.size)

@@ -64,7 +64,7 @@ def test_targets_are_what_an_evaluator_says_of_the_position(records):
     asked = Evaluator(teacher, threads=1)
     targets = frozenset({"policy", "value", "score", "ownership"})
     with loader_of(records, student, teacher, targets=targets) as loader:
-        batch = next(TaughtBatches(loader, teacher, TeacherRecipe(network="x")))
+        batch = next(TaughtBatches(loader, Evaluator(teacher), TeacherRecipe(network="x")))
         games, turns, symmetries = loader.where(0)
     assert batch.also is None
     for row, (game, turn, symmetry) in enumerate(zip(games, turns, symmetries, strict=True)):
@@ -141,7 +141,7 @@ def test_a_student_comes_to_agree_with_its_teacher(records):
     loss = loss_for(student)
     distances = []
     with loader_of(records, student, teacher, size=32) as loader:
-        batches = TaughtBatches(loader, teacher, TeacherRecipe(network="x"))
+        batches = TaughtBatches(loader, Evaluator(teacher), TeacherRecipe(network="x"))
         for _ in range(40):
             batch = next(batches).torch()
             terms = loss(student(**batch.inputs()), batch)
