@@ -42,7 +42,7 @@ Check = Callable[[Any], str | None]
 Section = TypeVar("Section")
 
 
-def _setting(default: Any = MISSING, check: Check | None = None) -> Any:
+def setting(default: Any = MISSING, check: Check | None = None) -> Any:
     """A key of a section: required without a default."""
     metadata = {} if check is None else {"check": check}
     if isinstance(default, dict):
@@ -50,11 +50,13 @@ def _setting(default: Any = MISSING, check: Check | None = None) -> Any:
     return field(default=default, metadata=metadata) if default is not MISSING else field(metadata=metadata)
 
 
-def _positive(value: Any) -> str | None:
+def positive(value: Any) -> str | None:
+    """A check: above 0."""
     return None if value > 0 else "more than 0"
 
 
-def _not_negative(value: Any) -> str | None:
+def not_negative(value: Any) -> str | None:
+    """A check: 0 or above."""
     return None if value >= 0 else "0 or more"
 
 
@@ -62,7 +64,8 @@ def _share(value: Any) -> str | None:
     return None if 0 <= value < 1 else "at least 0 and below 1"
 
 
-def _one_of(*names: str) -> Check:
+def one_of(*names: str) -> Check:
+    """A check: one of these words."""
     return lambda value: None if value in names else f"one of {', '.join(names)}"
 
 
@@ -110,9 +113,9 @@ class DataRecipe:
     train: str = ""
     test: str = ""
     symmetries: bool = True
-    workers: int = _setting(2, _positive)
-    first_ply: int = _setting(0, _not_negative)
-    last_ply: int | None = _setting(None, _not_negative)
+    workers: int = setting(2, positive)
+    first_ply: int = setting(0, not_negative)
+    last_ply: int | None = setting(None, not_negative)
     lowest_rank: str | None = None
     lowest_rating: int | None = None
     known_winner: bool = False
@@ -132,10 +135,10 @@ class TeacherRecipe:
     """
 
     network: str = ""
-    share: float = _setting(1.0, lambda value: None if 0 < value <= 1 else "above 0 and at most 1")
-    temperature: float = _setting(1.0, _positive)
-    precision: str = _setting("auto", _one_of("auto", "f32", "bf16"))
-    backend: str = _setting("auto", _one_of("auto", "torch", "openvino"))
+    share: float = setting(1.0, lambda value: None if 0 < value <= 1 else "above 0 and at most 1")
+    temperature: float = setting(1.0, positive)
+    precision: str = setting("auto", one_of("auto", "f32", "bf16"))
+    backend: str = setting("auto", one_of("auto", "torch", "openvino"))
 
 
 @dataclass(frozen=True)
@@ -154,13 +157,13 @@ class SelfplayRecipe:
         every: [teacher]: steps until the next generation.
     """
 
-    size: int = _setting(0, lambda value: None if value == 0 or MIN_SIZE <= value <= MAX_SIZE else "0, or 2 to 19")
+    size: int = setting(0, lambda value: None if value == 0 or MIN_SIZE <= value <= MAX_SIZE else "0, or 2 to 19")
     rules: str = "chinese-kgs"
     komi: float = 7.5
-    temperature: float = _setting(1.0, _positive)
-    max_moves: int = _setting(0, _not_negative)
-    games: int = _setting(128, _positive)
-    every: int = _setting(50, _positive)
+    temperature: float = setting(1.0, positive)
+    max_moves: int = setting(0, not_negative)
+    games: int = setting(128, positive)
+    every: int = setting(50, positive)
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,7 @@ class ReinforceRecipe:
             (AlphaGo's first pass), or a network's file, whose value it is (AlphaGo's second).
     """
 
-    pool_every: int = _setting(500, _positive)
+    pool_every: int = setting(500, positive)
     baseline: str = "mean"
 
 
@@ -201,15 +204,15 @@ class OptimizerRecipe:
         beta1, beta2, epsilon: of AdamW.
     """
 
-    kind: str = _setting("sgd", _one_of("sgd", "adamw"))
-    learning_rate: float = _setting(check=_positive)
-    momentum: float = _setting(0.0, _share)
+    kind: str = setting("sgd", one_of("sgd", "adamw"))
+    learning_rate: float = setting(check=positive)
+    momentum: float = setting(0.0, _share)
     nesterov: bool = False
-    weight_decay: float = _setting(0.0, _not_negative)
-    decay: str = _setting("weights", _one_of("all", "weights"))
-    beta1: float = _setting(0.9, _share)
-    beta2: float = _setting(0.999, _share)
-    epsilon: float = _setting(1e-8, _positive)
+    weight_decay: float = setting(0.0, not_negative)
+    decay: str = setting("weights", one_of("all", "weights"))
+    beta1: float = setting(0.9, _share)
+    beta2: float = setting(0.999, _share)
+    epsilon: float = setting(1e-8, positive)
 
 
 @dataclass(frozen=True)
@@ -224,12 +227,12 @@ class ScheduleRecipe:
         minimum: see `kind`.
     """
 
-    kind: str = _setting("constant", _one_of("constant", "step", "cosine"))
-    warmup: int = _setting(0, _not_negative)
-    every: int = _setting(0, _not_negative)
-    factor: float = _setting(0.5, _positive)
-    milestones: tuple[int, ...] = _setting((), _rising)
-    minimum: float = _setting(0.0, _share)
+    kind: str = setting("constant", one_of("constant", "step", "cosine"))
+    warmup: int = setting(0, not_negative)
+    every: int = setting(0, not_negative)
+    factor: float = setting(0.5, positive)
+    milestones: tuple[int, ...] = setting((), _rising)
+    minimum: float = setting(0.0, _share)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,24 +261,24 @@ class RunRecipe:
             to the last bit need the same number.
     """
 
-    steps: int | None = _setting(None, _positive)
-    positions: int | None = _setting(None, _positive)
-    batch_size: int = _setting(check=_positive)
-    accumulate: int = _setting(1, _positive)
-    precision: str = _setting("f32", _one_of("f32", "tf32", "bf16", "f16"))
+    steps: int | None = setting(None, positive)
+    positions: int | None = setting(None, positive)
+    batch_size: int = setting(check=positive)
+    accumulate: int = setting(1, positive)
+    precision: str = setting("f32", one_of("f32", "tf32", "bf16", "f16"))
     gradient_checkpointing: bool = False
     compile: bool = False
-    clip: float = _setting(0.0, _not_negative)
-    ema: float = _setting(0.0, _share)
-    checkpoint_every: int = _setting(1000, _positive)
-    keep: int = _setting(3, _positive)
-    evaluate_every: int = _setting(1000, _positive)
-    evaluate_positions: int = _setting(10_000, _positive)
-    log_every: int = _setting(50, _positive)
-    seed: int = _setting(0, _not_negative)
-    device: str = _setting("auto", _one_of("auto", "cpu", "cuda"))
-    devices: int = _setting(1, _positive)
-    threads: int = _setting(0, _not_negative)
+    clip: float = setting(0.0, not_negative)
+    ema: float = setting(0.0, _share)
+    checkpoint_every: int = setting(1000, positive)
+    keep: int = setting(3, positive)
+    evaluate_every: int = setting(1000, positive)
+    evaluate_positions: int = setting(10_000, positive)
+    log_every: int = setting(50, positive)
+    seed: int = setting(0, not_negative)
+    device: str = setting("auto", one_of("auto", "cpu", "cuda"))
+    devices: int = setting(1, positive)
+    threads: int = setting(0, not_negative)
 
     @property
     def total_steps(self) -> int:
@@ -357,11 +360,11 @@ def read_recipe(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> 
     places = {key: f"line {line}" for key, line in document.lines.items()}
     values = document.values
     for override in overrides:
-        _apply(override, values, places, source)
-    return _build(values, places, source, text)
+        apply_override(override, values, places, source)
+    return build_recipe(values, places, source, text)
 
 
-def _apply(override: str, values: dict[str, Any], places: dict[str, str], source: str) -> None:
+def apply_override(override: str, values: dict[str, Any], places: dict[str, str], source: str) -> None:
     """Put one "section.key=value" into the values."""
     dotted, equals, text = override.partition("=")
     section, dot, key = dotted.strip().partition(".")
@@ -376,7 +379,7 @@ def _apply(override: str, values: dict[str, Any], places: dict[str, str], source
     places.setdefault(section, place)
 
 
-def _build(values: Mapping[str, Any], places: Mapping[str, str], source: str, text: str) -> Recipe:
+def build_recipe(values: Mapping[str, Any], places: Mapping[str, str], source: str, text: str) -> Recipe:
     """Check all sections."""
     for name, table in values.items():
         if name not in SECTIONS:
@@ -384,7 +387,7 @@ def _build(values: Mapping[str, Any], places: Mapping[str, str], source: str, te
             raise BadRequest(f"unknown section [{name}]; a recipe has {known}", source=source, place=places.get(name))
         if not isinstance(table, dict):
             raise BadRequest(f"{name} should be a section, [{name}]", source=source, place=places.get(name))
-    reader = _Reader(places, source)
+    reader = SectionReader(places, source)
     recipe = Recipe(
         network=_network(reader, values.get("network", {})),
         data=reader.section(DataRecipe, "data", values.get("data", {})),
@@ -403,7 +406,7 @@ def _build(values: Mapping[str, Any], places: Mapping[str, str], source: str, te
     return recipe
 
 
-def _network(reader: _Reader, table: Mapping[str, Any]) -> NetworkRecipe:
+def _network(reader: SectionReader, table: Mapping[str, Any]) -> NetworkRecipe:
     """The network's section: any other key is a size."""
     own = {"source" if key == "from" else key: value for key, value in table.items() if key in ("name", "from")}
     own |= {"freeze": table["freeze"]} if "freeze" in table else {}
@@ -454,7 +457,7 @@ def _check_games(recipe: Recipe) -> None:
 
 
 @dataclass(frozen=True)
-class _Reader:
+class SectionReader:
     """Turns tables into sections."""
 
     places: Mapping[str, str]

@@ -130,7 +130,8 @@ def _check_recipe(recipe: Recipe, study: Study) -> None:
     network = build_network(recipe)
     open_teacher(recipe, network)
     for key in ("train", "test"):
-        check_store(recipe, key, network)
+        if getattr(recipe.data, key):
+            check_store(recipe, key, network)
     position_filter(recipe)
     try:
         loss_for(network, recipe.loss.weights)

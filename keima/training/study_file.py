@@ -31,13 +31,13 @@ from keima.errors import BadRequest
 from keima.training.recipe import (
     SECTIONS,
     Recipe,
-    _apply,
-    _build,
-    _not_negative,
-    _one_of,
-    _positive,
-    _Reader,
-    _setting,
+    SectionReader,
+    apply_override,
+    build_recipe,
+    not_negative,
+    one_of,
+    positive,
+    setting,
 )
 from keima.training.recipe_text import BadToml, parse
 from keima.training.recipe_writing import toml_lines
@@ -74,16 +74,16 @@ class StudyOptions:
 
     title: str = ""
     recipe: str = ""
-    positions: int | None = _setting(None, _positive)
-    seconds: float | None = _setting(None, _positive)
-    held_out: int = _setting(4096, _positive)
-    precision: str = _setting("auto", _one_of("auto", "f32", "bf16"))
+    positions: int | None = setting(None, positive)
+    seconds: float | None = setting(None, positive)
+    held_out: int = setting(4096, positive)
+    precision: str = setting("auto", one_of("auto", "f32", "bf16"))
     reference: str = ""
-    games: int = _setting(40, _not_negative)
-    visits: int = _setting(100, _not_negative)
-    move_seconds: float = _setting(0.0, _not_negative)
+    games: int = setting(40, not_negative)
+    visits: int = setting(100, not_negative)
+    move_seconds: float = setting(0.0, not_negative)
     openings: str = "balanced"
-    size: int = _setting(0, lambda value: None if value == 0 or 2 <= value <= 19 else "2 to 19, or 0")
+    size: int = setting(0, lambda value: None if value == 0 or 2 <= value <= 19 else "2 to 19, or 0")
 
     @property
     def limits(self) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ class Variant:
         run = self.values.get("run", {})
         values = {**self.values, "run": {**run, "steps": steps} if isinstance(run, dict) else run}
         head = f"# variant {self.name} of {Path(self.source).name}\n"
-        return _build(values, self.places, self.source, head + "\n".join(toml_lines(values)))
+        return build_recipe(values, self.places, self.source, head + "\n".join(toml_lines(values)))
 
 
 @dataclass(frozen=True)
@@ -181,8 +181,8 @@ def read_study(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> S
     values, places = _read(Path(path), source, "the study")
     chosen = list(overrides)
     for override in (each for each in chosen if each.strip().startswith("study.")):
-        _apply(override, values, places, source)
-    options = _Reader(places, source).section(StudyOptions, "study", _table(values, "study", places, source))
+        apply_override(override, values, places, source)
+    options = SectionReader(places, source).section(StudyOptions, "study", _table(values, "study", places, source))
     study = Study(options, (), source, places)
     _check_options(study)
     recipe, recipe_places = _base(study, values)
@@ -190,7 +190,7 @@ def read_study(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> S
     for name, table in _table(values, "variant", places, source).items():
         own, own_places = _overlaid(study, name, table, recipe, recipe_places)
         for override in (each for each in chosen if not each.strip().startswith("study.")):
-            _apply(override, own, own_places, source)
+            apply_override(override, own, own_places, source)
         variants.append(Variant(name, own, own_places, source))
     study = Study(options, tuple(variants), source, places)
     _check_variants(study)

@@ -104,7 +104,8 @@ class Record:
 
 def _plain(recipe: Recipe) -> dict[str, dict[str, Any]]:
     """A recipe's values as plain data, without its length, which is the budget's."""
-    values = {name: asdict(getattr(recipe, name)) for name in SECTIONS}
+    sections = {name: getattr(recipe, name) for name in SECTIONS}
+    values = {name: asdict(section) for name, section in sections.items() if section is not None}
     plain: dict[str, dict[str, Any]] = json.loads(json.dumps(values))
     del plain["run"]["steps"]
     return plain
