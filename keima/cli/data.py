@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keima.cli.common import Output, open_output, say, write_line
+from keima.cli.common import Backend, NetArgument, Output, Precision, open_network, open_output, say, write_line
+from keima.errors import BadRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +29,12 @@ INFO_EXAMPLES = """Examples:
 \b
   keima data info games.parquet
   keima data info games.parquet --json
+"""
+PLAY_EXAMPLES = """Examples:
+
+\b
+  keima data play kata1-b6c96.bin.gz -o nine.parquet --games 1000 --size 9
+  keima data play strong.bin.gz weak.safetensors -o games.parquet --temperature 0.8 --rules tromp-taylor
 """
 SPLIT_EXAMPLES = """Examples:
 
@@ -80,6 +88,41 @@ def import_(
             write_line(stream, vars(report))
         return
     _tell_import(report, output, listed=broken)
+
+
+@app.command("play", epilog=PLAY_EXAMPLES)
+def play(
+    net: NetArgument,
+    opponent: Annotated[str | None, typer.Argument(metavar="[OPPONENT]", help="The same network if not given.")] = None,
+    output: Annotated[str, typer.Option("-o", "--output", metavar="STORE", help="The .parquet file to write.")] = "",
+    games: Annotated[int, typer.Option(min=1, help="How many games.")] = 1000,
+    size: Annotated[int, typer.Option(min=0, max=19, help="Go board; the network's own, or 19, if not given.")] = 0,
+    rules: Annotated[str, typer.Option(help="Rules that count area.")] = "chinese-kgs",
+    komi: Annotated[float, typer.Option(help="Points for White.")] = 7.5,
+    temperature: Annotated[float, typer.Option(min=0.01, help="Of the policies.")] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
+    precision: Precision = "auto",
+    backend: Backend = "auto",
+) -> None:
+    """Let policies play each other, without a search, and write their games to a store.
+
+    Each move is drawn from the policy among the moves that fill no own true eye; after two passes, or three times as
+    many moves as points, the area is counted with every stone alive.
+    """
+    from keima.inference.evaluator import Evaluator
+    from keima.training.playing import play_store
+    from keima.training.recipe import SelfplayRecipe
+    from keima.training.selfplay import set_table
+
+    if not output:
+        raise BadRequest("name the store to write: -o STORE.parquet")
+    first = Evaluator(open_network(net), backend, precision)
+    second = first if opponent is None else Evaluator(open_network(opponent), backend, precision)
+    wanted = SelfplayRecipe(size=size, rules=rules, komi=komi, temperature=temperature)
+    table = set_table(wanted, first.network)
+    set_table(replace(wanted, size=table.size), second.network)
+    moves = play_store((first, second), table, games, output, seed=seed, progress=lambda n: say(f"{n:,} games"))
+    say(f"{output}: {games:,} games, {moves:,} moves")
 
 
 @app.command("info", epilog=INFO_EXAMPLES)

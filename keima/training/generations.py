@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from keima.encodings.encoding import Batch, Encoding
 from keima.inference.evaluator import Evaluator
 from keima.networks.network import Network
 from keima.training.batches import Loader, TrainingBatch
@@ -21,28 +19,11 @@ from keima.training.preflight import position_filter
 from keima.training.recipe import Recipe, SelfplayRecipe
 from keima.training.reinforce import TorchPlayer, autocast_of, open_table
 from keima.training.sampling import key_of
-from keima.training.selfplay import Played, play_games, read_played, write_played
+from keima.training.selfplay import EvaluatorPlayer, Played, play_games, read_played, write_played
 from keima.training.teacher import TaughtBatches
 
 if TYPE_CHECKING:
     from keima.training.preflight import World
-
-
-class EvaluatorPlayer:
-    """A network that does not change, in its evaluator."""
-
-    def __init__(self, evaluator: Evaluator) -> None:
-        self._evaluator = evaluator
-
-    @property
-    def encoding(self) -> Encoding:
-        """The network's."""
-        return self._evaluator.network.encoding
-
-    def logits(self, batch: Batch) -> NDArray[np.float32]:
-        """float32 [N, H · W + 1], pass last."""
-        policy: NDArray[np.float32] = self._evaluator.infer(batch).policy
-        return policy
 
 
 class Generations:

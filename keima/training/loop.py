@@ -298,10 +298,11 @@ def open_teacher(recipe: Recipe, student: Network) -> Network | None:
     if not recipe.teacher.network:
         return None
     from keima.training.teacher import check_teacher
+    from keima.weights.defaults import find_network
     from keima.weights.load import load
 
     try:
-        teacher = load(recipe.teacher.network)
+        teacher = load(find_network(recipe.teacher.network))
         check_teacher(teacher, student)
     except KeimaError as error:
         raise recipe.error("teacher.network", str(error)) from error

@@ -80,10 +80,11 @@ def build_network(recipe: Recipe) -> Network:
         BadWeights, UnsupportedNetwork: a file that cannot be read.
     """
     if recipe.network.source:
+        from keima.weights.defaults import find_network
         from keima.weights.load import load
 
         try:
-            network = load(recipe.network.source)
+            network = load(find_network(recipe.network.source))
         except KeimaError as error:
             raise recipe.error("network.from", str(error)) from error
     else:

@@ -43,7 +43,7 @@ from keima.training.losses import LossTerms, Share, policy_logits
 from keima.training.recipe import Recipe, SelfplayRecipe
 from keima.training.replay import go_games, replay_go
 from keima.training.sampling import random_numbers
-from keima.training.selfplay import Played, Table, mark_sensible, play_games, set_table
+from keima.training.selfplay import Played, Table, check_player, mark_sensible, play_games, set_table
 from keima.weights.safetensors import read_safetensors, write_safetensors
 
 _OPPONENT = 13
@@ -274,10 +274,10 @@ def open_table(recipe: Recipe, network: Network) -> Table:
     Raises:
         BadRequest: it cannot, or the table cannot be.
     """
-    section = "selfplay" if recipe.selfplay is not None else "reinforce"
-    if network.encoding.game != "go" or network.system == "alphago-rollout" or "policy" not in network.output_names:
-        name = f"{network.pedigree.name} ({network.system})"
-        raise recipe.error(section, f"games are played by networks of Go with a policy, which {name} is not")
+    try:
+        check_player(network)
+    except BadRequest as error:
+        raise recipe.error("selfplay" if recipe.selfplay is not None else "reinforce", error.message) from error
     try:
         return set_table(recipe.selfplay or SelfplayRecipe(), network)
     except BadRequest as error:
@@ -334,10 +334,11 @@ def open_baseline(recipe: Recipe, network: Network) -> Baseline:
         return lambda _played, rows, _turns: np.zeros(len(rows))
     if name == "mean":
         return lambda played, rows, _turns: mean_of_others(outcomes(played), played.first_black)[rows]
+    from keima.weights.defaults import find_network
     from keima.weights.load import load
 
     try:
-        judge = load(name)
+        judge = load(find_network(name))
     except KeimaError as error:
         raise recipe.error("reinforce.baseline", str(error)) from error
     if judge.encoding.game != "go" or "value" not in judge.output_names or "metadata" in judge.input_names:

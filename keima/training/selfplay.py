@@ -29,7 +29,9 @@ from keima.errors import BadRecord, BadRequest, KeimaError
 from keima.games.go.board import BLACK, BOARD, MAX_POINTS, WHITE
 from keima.games.go.history import HISTORY, KO_SIMPLE, is_over, play_move, score_now
 from keima.games.go.rules import Rules
+from keima.inference.evaluator import Evaluator
 from keima.jit import njit
+from keima.networks.network import Network
 from keima.training.batches import decoding_context, go_filler
 from keima.training.flat import FlatGames
 from keima.training.recipe import SelfplayRecipe
@@ -55,6 +57,27 @@ class Player(Protocol):
     def logits(self, batch: Batch) -> NDArray[np.float32]:
         """float32 [N, H · W + 1], pass last, in the orientation of the planes."""
         ...
+
+
+class EvaluatorPlayer:
+    """A network that does not change, in its evaluator.
+
+    Args:
+        evaluator: of a network of Go with a policy.
+    """
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
+
+    @property
+    def encoding(self) -> Encoding:
+        """The network's."""
+        return self._evaluator.network.encoding
+
+    def logits(self, batch: Batch) -> NDArray[np.float32]:
+        """float32 [N, H · W + 1], pass last."""
+        policy: NDArray[np.float32] = self._evaluator.infer(batch).policy
+        return policy
 
 
 @dataclass(frozen=True)
@@ -88,6 +111,18 @@ class Played(NamedTuple):
     games: FlatGames
     first_black: NDArray[np.bool_]
     symmetry: NDArray[np.int64]
+
+
+def check_player(network: Network) -> None:
+    """Refuse a network that cannot play so.
+
+    Raises:
+        BadRequest: of chess, without a policy, a rollout policy, or a human network.
+    """
+    other = network.system == "alphago-rollout" or "metadata" in network.input_names
+    if network.encoding.game != "go" or other or "policy" not in network.output_names:
+        name = f"{network.pedigree.name} ({network.system})"
+        raise BadRequest(f"games are played by networks of Go with a policy, which {name} is not")
 
 
 def set_table(recipe: SelfplayRecipe, network: Any) -> Table:

@@ -1,0 +1,71 @@
+"""Games of policies as a store: the games that were played, counted, named and readable as any others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import keima
+from keima.cli.main import app
+from keima.errors import BadRequest
+from keima.inference.evaluator import Evaluator
+from keima.networks.registry import create
+from keima.training.playing import play_store
+from keima.training.recipe import SelfplayRecipe
+from keima.training.selfplay import EvaluatorPlayer, play_games, set_table
+from keima.training.store import GameStore
+
+
+@pytest.fixture(scope="module")
+def networks():
+    torch.manual_seed(0)
+    return [
+        create("alphago-zero", blocks=1, channels=4, board_size=5, value_hidden=4).eval(),
+        create("alphago-policy", filters=4, layers=2, board_size=5).eval(),
+    ]
+
+
+def test_the_store_holds_the_games_that_were_played(networks, tmp_path):
+    first, second = (Evaluator(network, "torch") for network in networks)
+    table = set_table(SelfplayRecipe(komi=0.5), networks[0])
+    moves = play_store((first, second), table, 7, tmp_path / "games.parquet", seed=3)
+    played = play_games((EvaluatorPlayer(first), EvaluatorPlayer(second)), table, np.arange(7), 3).games
+    store = GameStore.open(tmp_path / "games.parquet")
+    flat = store.flat()
+    assert moves == len(played.moves)
+    for name in ("moves", "start", "winner", "score", "komi", "xsize", "ysize", "to_play_first"):
+        assert np.array_equal(getattr(flat, name), getattr(played, name)), name
+    assert flat.rules == played.rules
+    rows = store.table().to_pylist()
+    assert [row["black"] for row in rows[:2]] == ["alphago-zero", "alphago-policy"]
+    assert [row["white"] for row in rows[:2]] == ["alphago-policy", "alphago-zero"]
+    assert [row["source"] for row in rows[:2]] == ["played#1", "played#2"]
+    for row in rows:
+        lead = row["score"]
+        assert row["result"] == (f"B+{lead:g}" if lead > 0 else f"W+{-lead:g}")
+    assert len({row["key"] for row in rows}) == 7
+
+
+def test_what_cannot_play_is_refused(networks, tmp_path):
+    evaluator = Evaluator(create("alphago-value", filters=4, layers=2, hidden=4, board_size=5).eval(), "torch")
+    table = set_table(SelfplayRecipe(), networks[0])
+    with pytest.raises(BadRequest, match=r"networks of Go with a policy, which alphago-value \(alphago\) is not"):
+        play_store((evaluator, evaluator), table, 1, tmp_path / "games.parquet")
+    with pytest.raises(BadRequest, match=r"must end in \.parquet"):
+        play_store((evaluator, evaluator), table, 1, tmp_path / "games.txt")
+
+
+def test_the_command(networks, tmp_path):
+    keima.save(networks[0], tmp_path / "net.safetensors")
+    run = CliRunner().invoke
+    out = str(tmp_path / "games.parquet")
+    found = run(
+        app, ["data", "play", str(tmp_path / "net.safetensors"), "-o", out, "--games", "3", "--backend", "torch"]
+    )
+    assert found.exit_code == 0, found.output
+    assert len(GameStore.open(out)) == 3
+    other = run(app, ["data", "play", str(tmp_path / "net.safetensors"), "-o", out, "--size", "9"])
+    assert other.exit_code == 2
+    assert "5×5 boards, not 9×9" in other.output
