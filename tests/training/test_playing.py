@@ -66,6 +66,6 @@ def test_the_command(networks, tmp_path):
     )
     assert found.exit_code == 0, found.output
     assert len(GameStore.open(out)) == 3
-    other = run(app, ["data", "play", str(tmp_path / "net.safetensors"), "-o", out, "--size", "9"])
+    other = run(app, ["data", "play", net, "-o", out, "--size", "9"])
     assert other.exit_code == 2
     assert "5×5 boards, not 9×9" in other.output
