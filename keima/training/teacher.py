@@ -24,6 +24,9 @@ from keima.networks.network import Heads, Network, softmax
 from keima.training.batches import Loader, TrainingBatch, decoding_context
 from keima.training.recipe import TeacherRecipe
 
+_NEVER = -1e9
+"""The logit of a move beside the board."""
+
 
 class TaughtBatches:
     """A loader's batches with a teacher's answers as targets.
@@ -60,13 +63,48 @@ class TaughtBatches:
     def __next__(self) -> TrainingBatch:
         """The next batch, its targets the teacher's."""
         batch = next(self._loader)
-        heads = self._evaluator.infer(self._for_evaluator(batch.also))
-        return replace(taught(batch, heads, self._recipe), also=None)
+        return replace(taught(batch, self._answers(batch.also), self._recipe), also=None)
 
-    def _for_evaluator(self, batch: TrainingBatch) -> Batch:
-        """A batch of the teacher's encoding as evaluators take it."""
+    def _answers(self, batch: TrainingBatch) -> Heads:
+        """What the teacher says of a batch in its own encoding; boards of several sizes are evaluated apart."""
         allowed = self._loader.no_result_allowed(batch.game)
-        return Batch(batch.inputs(), decoding_context(batch.first_to_move, allowed))
+        context = decoding_context(batch.first_to_move, allowed)
+        inputs = batch.inputs()
+        if batch.mask is None:
+            return self._evaluator.infer(Batch(inputs, context))
+        del inputs["mask"]
+        heights, widths = (batch.mask.any(axis=axis).sum(axis=1) for axis in (2, 1))
+        parts = []
+        for height, width in sorted({*zip(heights.tolist(), widths.tolist(), strict=True)}):
+            rows = np.flatnonzero((heights == height) & (widths == width))
+            own = {name: array[rows] for name, array in inputs.items()}
+            own["planes"] = np.ascontiguousarray(own["planes"][:, :, :height, :width])
+            heads = self._evaluator.infer(Batch(own, {name: array[rows] for name, array in context.items()}))
+            parts.append((rows, (height, width), heads))
+        return _together(parts, batch.mask.shape)
+
+
+def _together(parts: list[tuple[NDArray[np.int64], tuple[int, int], Heads]], shape: tuple[int, int, int]) -> Heads:
+    """Answers for boards of several sizes, each in the top left corner of [H, W]; nothing is played or owned beside it.
+
+    Args:
+        parts: rows of the batch, height and width of their boards, their answers.
+        shape: (N, H, W).
+    """
+    n, height, width = shape
+    first = parts[0][2]
+    policy = np.full((n, height * width + 1), _NEVER, np.float32)
+    numbers = {name: getattr(first, name) for name in ("wdl", "value", "lead", "moves_left")}
+    found = {name: np.empty((n, *array.shape[1:]), np.float32) for name, array in numbers.items() if array is not None}
+    ownership = None if first.ownership is None else np.full(shape, np.nan, np.float32)
+    for rows, (h, w), heads in parts:
+        points = (np.arange(h)[:, None] * width + np.arange(w)).ravel()
+        policy[rows[:, None], np.append(points, height * width)] = heads.policy
+        for name, array in found.items():
+            array[rows] = getattr(heads, name)
+        if ownership is not None:
+            ownership[rows, :h, :w] = heads.ownership
+    return replace(first, policy=policy, ownership=ownership, extra={}, **found)
 
 
 def taught(batch: TrainingBatch, heads: Heads, recipe: TeacherRecipe) -> TrainingBatch:

@@ -58,12 +58,10 @@ def test_what_cannot_play_is_refused(networks, tmp_path):
 
 
 def test_the_command(networks, tmp_path):
-    keima.save(networks[0], tmp_path / "net.safetensors")
+    net, out = str(tmp_path / "net.safetensors"), str(tmp_path / "games.parquet")
+    keima.save(networks[0], net)
     run = CliRunner().invoke
-    out = str(tmp_path / "games.parquet")
-    found = run(
-        app, ["data", "play", str(tmp_path / "net.safetensors"), "-o", out, "--games", "3", "--backend", "torch"]
-    )
+    found = run(app, ["data", "play", net, "-o", out, "--games", "3", "--backend", "torch"])
     assert found.exit_code == 0, found.output
     assert len(GameStore.open(out)) == 3
     other = run(app, ["data", "play", net, "-o", out, "--size", "9"])

@@ -81,6 +81,36 @@ def test_targets_are_what_an_evaluator_says_of_the_position(records):
         np.testing.assert_allclose(owned, answer.ownership, atol=1e-5)
 
 
+def test_boards_of_several_sizes_are_answered_each_for_itself():
+    """In one batch of padded planes; the teacher's evaluator takes no masks."""
+    records = [
+        random_game(seed, size=size, length=20) for seed, size in enumerate([(9, 9), (7, 7), (9, 7), (5, 5)] * 2)
+    ]
+    student, teacher = katago(), katago()
+    asked = Evaluator(teacher, threads=1)
+    targets = frozenset({"policy", "value", "score", "ownership"})
+    with loader_of(records, student, teacher, size=32, targets=targets) as loader:
+        batch = next(TaughtBatches(loader, Evaluator(teacher), TeacherRecipe(network="x")))
+        games, turns, symmetries = loader.where(0)
+    assert batch.mask is not None
+    assert len({records[game].size for game in games}) == 4
+    side = batch.planes.shape[2]
+    for row, (game, turn, symmetry) in enumerate(zip(games, turns, symmetries, strict=True)):
+        position = records[game].position(turn)
+        (answer,) = asked([position], symmetry=int(symmetry))
+        height, width = student.encoding.shape(position, int(symmetry))
+        on_board = batch.policy_soft[row, :-1].reshape(side, side)
+        assert on_board.sum() == pytest.approx(on_board[:height, :width].sum())
+        legal = teacher.encoding.legal_moves(position, int(symmetry))
+        soft = np.append(on_board[:height, :width], batch.policy_soft[row, -1])[legal.indices]
+        assert dict(zip(legal.names, soft / soft.sum(), strict=True)) == pytest.approx(answer.policy, abs=1e-5)
+        assert batch.wdl[row].tolist() == pytest.approx([answer.win, answer.draw, answer.loss], abs=1e-5)
+        assert batch.score[row] == pytest.approx(answer.lead, abs=1e-3)
+        owned = student.encoding.restore(batch.ownership[row, :height, :width], position, int(symmetry))
+        np.testing.assert_allclose(owned, answer.ownership, atol=1e-5)
+        assert np.isnan(batch.ownership[row]).sum() == side * side - height * width
+
+
 def test_shares_and_temperature_by_hand():
     logits = np.log(np.array([[0.64, 0.32, 0.04], [0.25, 0.25, 0.5]], np.float32))
     heads = Heads(
