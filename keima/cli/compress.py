@@ -12,14 +12,29 @@ from keima.cli.common import Quiet, RunFolder, Settings, open_network, say
 from keima.errors import BadRequest
 
 if TYPE_CHECKING:
+    from keima.networks.network import Network
     from keima.training.comparison import Standing
     from keima.training.recipe import Recipe
+
+_BATCH = 64
+_COMPARED = 6
+"""One batch of so many is kept aside to compare on."""
 
 FOLD_EXAMPLES = """Examples:
 
 \b
   keima compress fold kata1-b6c96.bin.gz b6c96-folded.bin.gz
   keima compress fold lc0-unfolded.pb.gz folded.safetensors
+"""
+
+PRUNE_EXAMPLES = """Examples:
+
+\b
+  keima compress prune g170-b6c96.bin.gz b6c64.bin.gz --channels 64 --data games.parquet
+  keima compress prune lc0-10x128.pb.gz lc0-6x64.pb.gz --channels 64 --blocks 6 --data train.parquet --data more.parquet
+  keima compress prune leela-zero.txt.gz narrow.txt.gz --channels 192
+
+The result answers worse than the original; train it on with `keima compress distill` (docs/compress.md).
 """
 
 DISTILL_EXAMPLES = """Examples:
@@ -59,6 +74,52 @@ def fold(
     after = sum(parameter.numel() for parameter in folded.parameters())
     save(folded, target)
     say(f"{target}: {before:,} parameters before, {after:,} after")
+
+
+@app.command("prune", epilog=PRUNE_EXAMPLES)
+def prune(
+    source: Annotated[str, typer.Argument(metavar="IN", help="Network file, of any supported format.")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="Its ending chooses the format.")],
+    channels: Annotated[int | None, typer.Option(help="Channels of the trunk to keep; all if not given.")] = None,
+    blocks: Annotated[int | None, typer.Option(help="Residual blocks to keep; all if not given.")] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STORE.parquet", help="Games to measure by and to fit the weights on; may be repeated."),
+    ] = None,
+    positions: Annotated[int, typer.Option(min=64, help="Positions taken from the games.")] = 2048,
+) -> None:
+    """Cut away the channels (and blocks) that matter least: a smaller network, to be trained on by distillation.
+
+    With games the choice is much better, and the weights that are left are fitted anew to what the whole network
+    computes; without, both follow from the weights alone.
+    """
+    from keima.compress.agreement import agreement
+    from keima.compress.prune import prune as prune_network
+    from keima.weights.load import save
+
+    network = open_network(source)
+    batches = _inputs(network, data or [], positions)
+    compared = batches[::_COMPARED]
+    fitted = [batch for number, batch in enumerate(batches) if number % _COMPARED]
+    pruned = prune_network(network, channels, blocks=blocks, batches=fitted)
+    save(pruned, target)
+    before, after = (sum(parameter.numel() for parameter in one.parameters()) for one in (network, pruned))
+    say(f"{target}: {before:,} parameters before, {after:,} after")
+    if batches:
+        say(f"{target}: {agreement(network, pruned, compared).summary()}")
+
+
+def _inputs(network: Network, stores: list[str], positions: int) -> list[dict[str, Any]]:
+    """Inputs of about `positions` positions, as many from each store, and of those to compare on; tensors."""
+    from keima.training.batches import Loader
+    from keima.training.store import GameStore
+
+    found = []
+    for store in stores:
+        count = -(-positions * _COMPARED // ((_COMPARED - 1) * _BATCH * len(stores)))
+        with Loader(GameStore.open(store), network.encoding, _BATCH, targets=(), workers=1) as made:
+            found += [next(made).torch().inputs() for _ in range(count)]
+    return found
 
 
 @app.command("distill", epilog=DISTILL_EXAMPLES)

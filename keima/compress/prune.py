@@ -1,0 +1,238 @@
+"""Structured pruning: a narrower or shallower network of the same system, made of the channels that matter most.
+
+What is left is dense and smaller, runs faster everywhere and is written in the same file format. It answers worse than
+the original and is meant to be trained on (`keima compress distill`).
+
+Which channels stay:
+
+- Without positions, by the weights alone: how much is written to a channel times how much is read from it, as norms of
+  the filters (Li et al. 2017, "Pruning Filters for Efficient ConvNets", arXiv:1608.08710) times the scales of the norms
+  on the way (Liu et al. 2017, "Network Slimming", arXiv:1708.06519).
+- With positions, one channel after the other goes: always the one whose loss does least harm to the layers that read
+  it once their other weights have made up for it. For inputs of covariance H and weights w_c of channel c that harm is
+  |w_c|² / [H⁻¹]_cc (Hassibi & Stork 1993, "Optimal Brain Surgeon"; for whole channels Kurtic et al. 2023, "ZipLM",
+  arXiv:2302.04089), as a share of what the layer puts out. Then all layers are fitted anew (`keima.compress.refit`).
+
+Which blocks stay: those that change their input most, |block(x) − x| / |x|; by weights, those that write most.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from keima.compress.channels import TRUNK, Layer, Layout, blocks_of, layout_of, narrower, narrower_sizes
+from keima.compress.refit import Inputs, Moments, Sample, refit, scale_of, watching
+from keima.errors import BadRequest
+from keima.networks.network import Network, Pedigree
+
+RIDGE = 1e-4
+"""Added to a covariance before it is inverted, as a share of the mean variance."""
+
+
+@torch.no_grad()
+def prune(
+    network: Network, channels: int | None = None, *, blocks: int | None = None, batches: Sequence[Inputs] = ()
+) -> Network:
+    """A network with fewer channels in its trunk, fewer blocks, or both.
+
+    KataGo's blocks keep the same share of their inner channels; the other systems have one width for all. The heads
+    stay as large as they are.
+
+    Args:
+        network: a residual network; left as it is.
+        channels: of the trunk, to keep; all if None.
+        blocks: to keep; all if None.
+        batches: the network's inputs by name, `mask` among them where boards are padded: positions to measure by and to
+            fit the weights on. About 2,000 positions are enough; none: by the weights alone.
+
+    Returns:
+        A new network in evaluation mode; its pedigree says what it was pruned from.
+
+    Raises:
+        UnsupportedNetwork: a system or an architecture that is not pruned.
+        BadRequest: sizes that cannot be, or that leave the network as it is.
+    """
+    original = copy.deepcopy(network).eval()
+    depth = len(blocks_of(original))
+    everything = layout_of(original, range(depth))
+    width = everything.sizes[TRUNK]
+    _check("channels", channels, width)
+    _check("blocks", blocks, depth)
+    if channels in (None, width) and blocks in (None, depth):
+        raise BadRequest(f"nothing to prune: {network.pedigree.name} has {depth} blocks of {width} channels")
+    seen = _Seen(original, everything, batches)
+    layout = layout_of(original, seen.strongest_blocks(blocks or depth))
+    kept: dict[str, Tensor] = {}
+    for group, size in narrower_sizes(original, layout.sizes, channels or width).items():
+        kept[group] = seen.strongest_channels(layout, group, size, kept)
+    pruned = _cut(original, layout, kept)
+    if batches:
+        refit(original, pruned, layout, kept, batches)
+    pruned.pedigree = _pedigree(network.pedigree, len(layout.blocks), len(kept[TRUNK]))
+    return pruned
+
+
+def _check(what: str, wanted: int | None, has: int) -> None:
+    if wanted is not None and not 1 <= wanted <= has:
+        raise BadRequest(f"cannot keep {wanted} {what} of {has}; choose 1 to {has}")
+
+
+def _pedigree(known: Pedigree, blocks: int, channels: int) -> Pedigree:
+    """Of a pruned network: named after the original, which the details tell."""
+    details = {**known.details, "pruned from": known.origin, "pruned from sha256": known.sha256}
+    details = {name: text for name, text in details.items() if text}
+    return replace(known, name=f"{known.name}-pruned-b{blocks}c{channels}", sha256="", details=details)
+
+
+# --- What matters -----------------------------------------------------------------------------------------------------
+
+
+class _Seen:
+    """What is known of a network's channels and blocks: by its weights, and by positions where there are any."""
+
+    def __init__(self, network: Network, layout: Layout, batches: Sequence[Inputs]) -> None:
+        self.network = network
+        self.layout = layout
+        self.weights = network.state_dict()
+        self.readers = {layer.name: layer for layer in layout.layers() if layer.reads}
+        self.moments = {name: Moments() for name in self.readers}
+        self.changes = dict.fromkeys(layout.blocks, (0.0, 0.0))
+        for number, inputs in enumerate(batches):
+            self._look(inputs, Sample.of(inputs, number))
+        self.has_positions = bool(batches)
+
+    def _look(self, inputs: Inputs, sample: Sample) -> None:
+        blocks = {f"{self.layout.prefix}{number}": number for number in self.layout.blocks}
+
+        def see(name: str, taken: Tensor, written: Tensor) -> None:
+            x = sample.of_map(taken)
+            if name in blocks:
+                change, size = self.changes[blocks[name]]
+                change += float((sample.of_map(written) - x).square().sum())
+                self.changes[blocks[name]] = change, size + float(x.square().sum())
+            else:
+                x = x.reshape(-1, x.shape[1] // self.readers[name].read_tiles)
+                self.moments[name].add(x, x[:, :0])
+
+        with watching(self.network, [*blocks, *self.readers], see):
+            self.network(**inputs)
+
+    def strongest_blocks(self, count: int) -> list[int]:
+        """The numbers of the blocks to keep, in order."""
+        if self.has_positions:
+            strength = {number: change / max(size, 1e-30) for number, (change, size) in self.changes.items()}
+        else:
+            strength = {
+                number: sum(float(self._written(layer).sum()) for layer in layers if layer.writes == TRUNK)
+                for number, layers in self.layout.blocks.items()
+            }
+        return sorted(sorted(strength, key=lambda number: -strength[number])[:count])
+
+    def strongest_channels(self, layout: Layout, group: str, count: int, kept: Mapping[str, Tensor]) -> Tensor:
+        """The channels of a group to keep, int64 [count], in order.
+
+        Args:
+            layout: with the blocks that are kept.
+            group: whose channels.
+            count: how many.
+            kept: of groups already cut: what layers write to channels that are gone does not matter.
+        """
+        if count == layout.sizes[group]:
+            return torch.arange(count)
+        readers = [layer for layer in layout.layers() if layer.reads == group]
+        if self.has_positions:
+            weights = [self._read_weights(layer, kept) for layer in readers]
+            covariances = [self.moments[layer.name].covariances()[0] for layer in readers]
+            return _eliminate(covariances, weights, count)
+        written = sum(self._written(layer) for layer in layout.layers() if layer.writes == group)
+        read: Any = 0.0
+        for layer in readers:
+            energy = self._scaled(self._read_weights(layer, kept).square().sum(1), layer.before)
+            read = read + energy / energy.sum().clamp(min=1e-30)
+        return torch.topk(written * read, count).indices.sort().values
+
+    def _read_weights(self, layer: Layer, kept: Mapping[str, Tensor]) -> Tensor:
+        """Float64 [C, all else]: what a layer reads from each channel of its group."""
+        weight = self.weights[f"{layer.name}.weight"].double()
+        if layer.writes and layer.writes in kept:
+            weight = weight[kept[layer.writes]]
+        return weight.unflatten(1, (layer.read_tiles, -1)).transpose(0, 2).flatten(1)
+
+    def _written(self, layer: Layer) -> Tensor:
+        """Float64 [C]: the energy that a layer writes to each channel of its group, for inputs of unit variance."""
+        weight = self.weights[f"{layer.name}.weight"].double()
+        energy = weight.flatten(1).square().sum(1).unflatten(0, (layer.write_tiles, -1)).sum(0)
+        return self._scaled(energy, layer.after)
+
+    def _scaled(self, energy: Tensor, norm: str | None) -> Tensor:
+        scale = scale_of(self.network, norm)
+        return energy if scale is None else energy * scale.double().square()
+
+
+def _eliminate(covariances: Sequence[Tensor], weights: Sequence[Tensor], count: int) -> Tensor:
+    """Take channels out one by one until `count` are left, always the one whose loss the readers can best make up for.
+
+    Args:
+        covariances: [C, C] of each reader's inputs.
+        weights: [C, O] of each reader; copied.
+        count: how many stay.
+
+    Returns:
+        Those that stay, int64 [count], in order.
+    """
+    size = len(covariances[0])
+    readers = []
+    for covariance, weight in zip(covariances, weights, strict=True):
+        ridge = RIDGE * covariance.diagonal().mean().clamp(min=1e-30)
+        covariance = covariance + ridge * torch.eye(size, dtype=covariance.dtype)
+        output = float((weight * (covariance @ weight)).sum())
+        readers.append((torch.linalg.inv(covariance), weight.clone(), max(output, 1e-30)))
+    gone = torch.zeros(size, dtype=torch.bool)
+    for _ in range(size - count):
+        harm = torch.zeros(size, dtype=torch.float64)
+        for inverse, weight, output in readers:
+            harm += weight.square().sum(1) / inverse.diagonal().clamp(min=1e-30) / output
+        channel = int(harm.masked_fill(gone, torch.inf).argmin())
+        gone[channel] = True
+        for inverse, weight, _output in readers:
+            column = inverse[:, channel] / inverse[channel, channel]
+            weight -= torch.outer(column, weight[channel])
+            inverse -= torch.outer(column, inverse[channel])
+    return torch.nonzero(~gone).flatten()
+
+
+# --- Cutting ----------------------------------------------------------------------------------------------------------
+
+
+def _cut(network: Network, layout: Layout, kept: Mapping[str, Tensor]) -> Network:
+    """The network of the kept channels and blocks, with the original's weights."""
+    weights = dict(network.state_dict())
+    for layer in layout.layers():
+        weight = weights[f"{layer.name}.weight"]
+        if layer.writes:
+            rows = _tiled(kept[layer.writes], layout.sizes[layer.writes], layer.write_tiles)
+            weight = weight[rows]
+            if f"{layer.name}.bias" in weights:
+                weights[f"{layer.name}.bias"] = weights[f"{layer.name}.bias"][rows]
+        if layer.reads:
+            weight = weight[:, _tiled(kept[layer.reads], layout.sizes[layer.reads], layer.read_tiles)]
+        weights[f"{layer.name}.weight"] = weight
+    for norm, group in layout.norms().items():
+        for name in ("weight", "bias", "running_mean", "running_var"):
+            if f"{norm}.{name}" in weights:
+                weights[f"{norm}.{name}"] = weights[f"{norm}.{name}"][kept[group]]
+    pruned = narrower(network, layout, {group: len(channels) for group, channels in kept.items()})
+    renamed = ((layout.renamed(name), tensor) for name, tensor in weights.items())
+    pruned.load_state_dict({name: tensor for name, tensor in renamed if name}, strict=True)
+    return pruned.eval()
+
+
+def _tiled(channels: Tensor, size: int, tiles: int) -> Tensor:
+    """Where these channels of a group of `size` are, when the group stands there `tiles` times."""
+    return torch.cat([channels + tile * size for tile in range(tiles)])

@@ -1,0 +1,326 @@
+"""Weights fitted anew after channels were cut: each layer computes from what is left what it computed from all.
+
+He, Zhang & Sun 2017, "Channel Pruning for Accelerating Very Deep Neural Networks" (arXiv:1707.06168), §3.1–3.3; Luo, Wu
+& Lin 2017, "ThiNet" (arXiv:1707.06342). Layer by layer in the order of evaluation, ordinary least squares find the
+weights with which the layer, reading what the pruned network now gives it, comes nearest to what it wrote in the
+original. The last layer of a residual block also makes up for what its block's input has lost. Points of the board are
+drawn at random, a few from each position.
+
+Letters: S samples, C channels, F inputs of one output (C · kernel²), O outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from keima.compress.channels import Layer, Layout, blocks_of
+from keima.networks.katago import KataGoNetwork, NormAct
+from keima.networks.network import Network
+
+Inputs = Mapping[str, Tensor]
+State = tuple[Any, ...]
+"""What a block takes: its input [N, C, H, W], and whatever comes along unchanged (KataGo: the boards)."""
+
+POINTS = 32
+"""Points looked at in each position."""
+RIDGE = 1e-3
+"""What changing a weight costs, as a share of its inputs' mean variance: what the samples do not settle stays."""
+_SMALLEST_SCALE = 1e-6
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The points of one batch at which activations are looked at.
+
+    Attributes:
+        rows, columns: int64 [P].
+        on_board: bool [N · P], which of them are on their boards; None for all.
+    """
+
+    rows: Tensor
+    columns: Tensor
+    on_board: Tensor | None
+
+    @staticmethod
+    def of(inputs: Inputs, number: int) -> Sample:
+        """Points for batch `number`, always the same ones."""
+        height, width = inputs["planes"].shape[2:]
+        chosen = torch.randperm(height * width, generator=torch.Generator().manual_seed(number))[:POINTS]
+        rows, columns = chosen // width, chosen % width
+        mask = inputs.get("mask")
+        on_board = None if mask is None else mask.reshape(-1, height, width)[:, rows, columns].flatten() > 0
+        return Sample(rows, columns, on_board)
+
+    def of_map(self, x: Tensor, kernel: int = 1) -> Tensor:
+        """[N, C, H, W] → [S, C · kernel²]: the square around each point, in the order of a convolution's weights.
+
+        Vectors [N, C] and tokens [N, T, C] are samples as they are.
+        """
+        if x.ndim < 4:
+            return x.reshape(-1, x.shape[-1])
+        x = F.pad(x, [kernel // 2] * 4)
+        steps = range(kernel)
+        shifted = [x[:, :, self.rows + down, self.columns + right] for down in steps for right in steps]
+        rows = torch.stack(shifted, dim=-1).transpose(1, 2).flatten(0, 1).flatten(1)
+        return rows if self.on_board is None else rows[self.on_board]
+
+
+class Moments:
+    """Sums over samples, float64: enough for means, covariances and least squares."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._sums: tuple[Any, Any, Any, Any] = (0.0, 0.0, 0.0, 0.0)
+
+    def add(self, x: Tensor, y: Tensor) -> None:
+        """Take in inputs [S, F] and targets [S, O]."""
+        self.count += len(x)
+        new = (x.sum(0), y.sum(0), x.T @ x, x.T @ y)
+        first, second, third, fourth = (old + part.double() for old, part in zip(self._sums, new, strict=True))
+        self._sums = (first, second, third, fourth)
+
+    def means(self) -> tuple[Tensor, Tensor]:
+        """[F], [O]."""
+        return self._sums[0] / self.count, self._sums[1] / self.count
+
+    def covariances(self, centred: bool = True) -> tuple[Tensor, Tensor]:
+        """[F, F] of the inputs and [F, O] of inputs with targets; second moments where not `centred`."""
+        square, cross = self._sums[2] / self.count, self._sums[3] / self.count
+        if not centred:
+            return square, cross
+        x, y = self.means()
+        return square - torch.outer(x, x), cross - torch.outer(x, y)
+
+    def least_squares(self, centred: bool = True) -> Tensor:
+        """Weights [O, F] that give the targets best; small ones where the samples settle little."""
+        square, cross = self.covariances(centred)
+        ridge = RIDGE * float(square.diagonal().mean())
+        if ridge <= 0:
+            return torch.zeros_like(cross.T)
+        return torch.linalg.solve(square + ridge * torch.eye(len(square), dtype=square.dtype), cross).T
+
+
+def scale_of(network: Network, norm: str | None) -> Tensor | None:
+    """What a norm multiplies its channels by in evaluation, [C]; None for 1, and where there is no norm."""
+    if not norm:
+        return None
+    module = network.get_submodule(norm)
+    if isinstance(module, NormAct):
+        return module.merged()[0]
+    assert isinstance(module, nn.BatchNorm2d)
+    assert module.running_var is not None
+    return module.weight * torch.rsqrt(module.running_var + module.eps)
+
+
+# --- One part of the network after the other --------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def refit(
+    original: Network, pruned: Network, layout: Layout, kept: Mapping[str, Tensor], batches: Sequence[Inputs]
+) -> None:
+    """Fit the layers of the pruned network that read fewer channels than before, in place.
+
+    Args:
+        original: in evaluation mode.
+        pruned: cut from it; in evaluation mode.
+        layout: of the original, with the blocks that are kept.
+        kept: group → the original's channels that are left, int64.
+        batches: `forward`'s arguments by name; a few thousand positions in all.
+    """
+    _Refit(original, pruned, layout, kept, batches).run()
+
+
+class _Refit:
+    """Walks both networks block by block, and keeps what each has computed so far for every batch."""
+
+    def __init__(
+        self,
+        original: Network,
+        pruned: Network,
+        layout: Layout,
+        kept: Mapping[str, Tensor],
+        batches: Sequence[Inputs],
+    ) -> None:
+        self.original, self.pruned = original, pruned
+        self.layout = layout
+        self.kept = kept
+        self.samples = [Sample.of(inputs, number) for number, inputs in enumerate(batches)]
+        self.before = [_first_state(original, inputs) for inputs in batches]
+        self.now = [_first_state(pruned, inputs) for inputs in batches]
+
+    def run(self) -> None:
+        """Block by block, then the heads; what a block that is left out did falls to the layers around it."""
+        for number in range(len(blocks_of(self.original))):
+            name = f"{self.layout.prefix}{number}"
+            layers = self.layout.blocks.get(number, ())
+            targets = self._record(name, layers)
+            renamed = self.layout.renamed(name)
+            if renamed is not None:
+                self._fit_part(renamed, layers, targets)
+                self.now = [_run(self.pruned, renamed, state) for state in self.now]
+        self._fit_part(None, self.layout.heads, self._record(None, self.layout.heads))
+
+    def _record(self, part: str | None, layers: Sequence[Layer]) -> list[dict[str, Tensor]]:
+        """Samples of what these layers of the original write, and their skips take in; moves it past the part."""
+        skips = {layer.skip for layer in layers if layer.skip}
+        found: dict[str, Tensor] = {}
+        records = []
+        for index, sample in enumerate(self.samples):
+
+            def see(name: str, taken: Tensor, written: Tensor, sample: Sample = sample) -> None:
+                found[name] = sample.of_map(taken if name in skips else written)
+
+            with watching(self.original, [*skips, *(layer.name for layer in layers)], see):
+                self.before[index] = _run(self.original, part, self.before[index])
+            records.append(dict(found))
+        return records
+
+    def _fit_part(self, part: str | None, layers: Sequence[Layer], targets: Sequence[Mapping[str, Tensor]]) -> None:
+        """Fit one layer after the other."""
+        for layer in layers:
+            if layer.reads:
+                moments = Moments()
+                for state, sample, target in zip(self.now, self.samples, targets, strict=True):
+                    moments.add(*self._inputs_and_errors(part, layer, state, sample, target))
+                self._change(layer, moments)
+
+    def _inputs_and_errors(
+        self, part: str | None, layer: Layer, state: State, sample: Sample, target: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """[S, F]: what the layer reads; [S, O]: what it should write beyond what it does."""
+        name, skip = self._new(layer.name), self._new(layer.skip)
+        module: Any = self.pruned.get_submodule(name)
+        taken = _inputs_of(self.pruned, name, skip, partial(_run, self.pruned, part, state))
+        x = sample.of_map(taken[name], module.kernel_size[0] if isinstance(module, nn.Conv2d) else 1)
+        rows = slice(None) if layer.writes is None else self.kept[layer.writes]
+        wanted = target[layer.name][:, rows]
+        if layer.skip:
+            lost = target[layer.skip][:, rows] - sample.of_map(taken[skip])
+            scale = scale_of(self.pruned, self._new(layer.after))
+            wanted = wanted + (lost if scale is None else lost / _away_from_zero(scale))
+        written = x @ module.weight.flatten(1).T
+        return x, wanted - (written if module.bias is None else written + module.bias)
+
+    def _change(self, layer: Layer, moments: Moments) -> None:
+        """Change the layer's weights for the better, and its bias, or else the offset of the norm behind it."""
+        module: Any = self.pruned.get_submodule(self._new(layer.name))
+        norm = self.pruned.get_submodule(self._new(layer.offset)) if layer.offset else None
+        centred = module.bias is not None or _can_shift(norm)
+        change = moments.least_squares(centred)
+        module.weight.add_(change.reshape(module.weight.shape))
+        if centred:
+            x, error = moments.means()
+            constant = (error - change @ x).float()
+            if module.bias is not None:
+                module.bias.add_(constant)
+            else:
+                _shift(norm, constant)
+
+    def _new(self, name: str | None) -> str:
+        """The name in the pruned network; empty for None."""
+        return (name and self.layout.renamed(name)) or ""
+
+
+def _away_from_zero(scale: Tensor) -> Tensor:
+    """The scale, and infinity for channels that it switches off: nothing is to be made up for there."""
+    return torch.where(scale.abs() < _SMALLEST_SCALE, torch.inf, scale)
+
+
+def _can_shift(norm: Any) -> bool:
+    return norm is not None and (getattr(norm, "running_mean", None) is not None or norm.bias is not None)
+
+
+def _shift(norm: Any, constant: Tensor) -> None:
+    """Let a norm treat its input as if a constant [C] were added to it."""
+    if getattr(norm, "running_mean", None) is not None:
+        norm.running_mean.sub_(constant)
+    else:
+        norm.bias.add_(constant if norm.weight is None else constant * norm.weight)
+
+
+# --- Parts of an evaluation -------------------------------------------------------------------------------------------
+
+
+class _EnoughError(Exception):
+    """Ends an evaluation whose rest is not needed."""
+
+
+def _first_state(network: Network, inputs: Inputs) -> State:
+    """What the first block takes."""
+    found: list[State] = []
+
+    def stop(_module: nn.Module, arguments: State) -> None:
+        found.append(arguments)
+        raise _EnoughError
+
+    hook = blocks_of(network)[0].register_forward_pre_hook(stop)
+    try:
+        network(**inputs)
+    except _EnoughError:
+        pass
+    finally:
+        hook.remove()
+    return found[0]
+
+
+def _run(network: Network, part: str | None, state: State) -> State:
+    """What the next block takes, after the block of that name; for None the heads are evaluated."""
+    x, *along = state
+    if part is not None:
+        return (network.get_submodule(part)(x, *along), *along)
+    if isinstance(network, KataGoNetwork):
+        x = network.tip(x, *along)
+        heads: list[Any] = [network.policy, network.value]
+    else:
+        heads = [getattr(network, name, None) for name in ("policy_head", "value_head", "moves_left_head")]
+    for head in heads:
+        if head is not None:
+            head(x, *along)
+    return state
+
+
+@contextmanager
+def watching(network: Network, names: Iterable[str], see: Callable[[str, Tensor, Tensor], None]) -> Iterator[None]:
+    """Calls `see(name, input, output)` after each of these modules has run."""
+
+    def hook(name: str) -> Any:
+        return lambda _module, inputs, output: see(name, inputs[0], output)
+
+    hooks = [network.get_submodule(name).register_forward_hook(hook(name)) for name in names]
+    try:
+        yield
+    finally:
+        for one in hooks:
+            one.remove()
+
+
+def _inputs_of(network: Network, last: str, earlier: str, run: Callable[[], State]) -> dict[str, Tensor]:
+    """What two modules take in; nothing is computed beyond. `earlier` may be empty."""
+    found: dict[str, Tensor] = {}
+
+    def hook(name: str) -> Any:
+        def keep(_module: nn.Module, arguments: State) -> None:
+            found[name] = arguments[0]
+            if name == last:
+                raise _EnoughError
+
+        return keep
+
+    hooks = [network.get_submodule(name).register_forward_pre_hook(hook(name)) for name in (earlier, last) if name]
+    try:
+        run()
+    except _EnoughError:
+        pass
+    finally:
+        for one in hooks:
+            one.remove()
+    return found
