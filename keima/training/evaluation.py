@@ -224,5 +224,7 @@ def tally_batches(network: Network, batches: Iterable[Any], autocast: Callable[[
         black = np.zeros(len(batch.planes), np.bool_) if first is None else first.cpu().numpy()
         heads = network.decode(arrays, decoding_context(black))
         policy = batch.policy.cpu().numpy() if has_policy else None
+        if policy is not None:  # a pass says nothing of a policy that has none
+            policy = np.where(policy < arrays["policy"].shape[-1], policy, -1)
         tally.add(heads, policy, None if batch.value is None else batch.value.cpu().numpy(), batch.ply.cpu().numpy())
     return tally

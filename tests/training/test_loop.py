@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ import keima
 from keima.errors import BadRequest
 from keima.networks.network import Heads
 from keima.training import loop
-from keima.training.evaluation import Tally, report
+from keima.training.batches import TrainingBatch
+from keima.training.evaluation import Tally, report, tally_batches
 from keima.training.loop import Sources, Watcher, train
 from keima.training.metrics import read_metrics
 from keima.training.preflight import build_network
@@ -334,6 +336,17 @@ class TestEvaluation:
         assert found.top1 == 0.25
         assert found.top5 == 0.5
         assert found.value_mse is None
+
+    @pytest.mark.parametrize("with_pass", [False, True])
+    def test_a_pass_counts_only_where_the_policy_has_one(self, with_pass: bool) -> None:
+        network = keima.create("alphago-policy", filters=2, layers=1, board_size=5, pass_logit=with_pass).eval()
+        batch = TrainingBatch(
+            planes=torch.zeros(3, 48, 5, 5), policy=torch.tensor([25, 3, 7]), ply=torch.zeros(3, dtype=torch.int32)
+        )
+        with torch.no_grad():
+            found = report(tally_batches(network, [batch], nullcontext))
+        assert found.positions == (3 if with_pass else 2)
+        assert found.cross_entropy == pytest.approx(np.log(26 if with_pass else 25), abs=0.5)
 
     def test_parts_add_up(self) -> None:
         random = np.random.default_rng(1)
