@@ -215,14 +215,15 @@ def open_games(recipe: Recipe, network: Network, world: World, rank: int, folder
         loss = loss_for(network, recipe.loss.weights)
     except BadRequest as error:
         raise recipe.error("loss", error.message) from error
-    test = _open_test(recipe, network, world, rank)
     if recipe.selfplay is not None:
         from keima.training.generations import Generations
 
         teacher = _evaluator_of_teacher(recipe, network)
         played = Generations(recipe, network, teacher, folder / SELFPLAY, world, rank, loss.targets)
+        test = _open_test(recipe, network, world, rank)
         return Sources(played, test, loss, _notes(None, test))
     train = _open_train(recipe, network, world, rank, loss.targets)
+    test = _open_test(recipe, network, world, rank)
     return Sources(train, test, loss, _notes(train, test))
 
 
