@@ -257,6 +257,10 @@ class CompiledShape:
         return True
 
 
+_TRACING = threading.Lock()
+"""PyTorch's tracer is one for the process: two networks traced at once spoil each other's graphs."""
+
+
 def convert(network: Network, inputs: Mapping[str, Array]) -> openvino.Model:
     """The network as an OpenVINO model for exactly these inputs' shapes, outputs in the order of `output_names`.
 
@@ -264,7 +268,7 @@ def convert(network: Network, inputs: Mapping[str, Array]) -> openvino.Model:
         network: any network, in evaluation mode.
         inputs: an example, float32 by `input_names`.
     """
-    with warnings.catch_warnings(), torch.no_grad():
+    with _TRACING, warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # tracing warns of every Python number made from a shape; here shapes are fixed
         example = tuple(as_tensors(network, inputs))
         model = openvino.convert_model(TensorsOnly(network).eval(), example_input=example)
