@@ -6,7 +6,7 @@ import gzip
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +50,17 @@ def golden(reference: Path) -> Callable[[str], list[dict[str, Any]]]:
             return [json.loads(line) for line in lines]
 
     return read
+
+
+@pytest.fixture
+def quick_training(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No pictures, which take longer than small trainings; PyTorch has one thread, and later as many as before."""
+    import torch
+
+    from keima.training import loop
+
+    monkeypatch.setattr(loop.Trainer, "_draw", lambda _: None)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

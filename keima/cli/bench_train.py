@@ -98,10 +98,10 @@ def _loader(recipe: Recipe, network: Network, step: float) -> None:
     """Measure and print how fast the recipe's games become batches."""
     import time
 
-    from keima.training.loop import open_games
     from keima.training.preflight import find_world
+    from keima.training.sources import open_games, open_teacher
 
-    sources: Any = open_games(recipe, network, find_world(recipe, {}), 0, Path())
+    sources: Any = open_games(recipe, network, find_world(recipe, {}), 0, Path(), open_teacher(recipe, network))
     next(sources.train)
     started, done = time.perf_counter(), 0
     while time.perf_counter() - started < 2 or not done:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from keima.encodings.encoding import decoding_context
 from keima.networks.network import Array, Heads, Network
 
 
@@ -53,8 +54,4 @@ def agreement(first: Network, second: Network, batches: Sequence[Mapping[str, Te
 
 def _heads(network: Network, inputs: Mapping[str, Tensor]) -> Heads:
     """A network's answers, games of no result left out."""
-    n = len(inputs["planes"])
-    output = network(**inputs)
-    context = {"no_result_allowed": np.zeros(n, bool), "policy_optimism": np.zeros(n, np.float32)}
-    arrays = {name: getattr(output, name).float().numpy() for name in network.output_names}
-    return network.decode(arrays, context | {"black_to_play": np.ones(n, bool)})
+    return network.answers(network(**inputs), decoding_context(np.ones(len(inputs["planes"]), np.bool_)))

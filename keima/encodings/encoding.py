@@ -35,6 +35,23 @@ class Batch:
         return int(self.inputs["planes"].shape[0])
 
 
+def decoding_context(
+    first_to_move: NDArray[np.bool_], no_result_allowed: NDArray[np.bool_] | None = None
+) -> dict[str, Array]:
+    """What `Network.decode` needs of N positions besides a network's outputs.
+
+    Args:
+        first_to_move: bool [N], Black (Go) or White (chess) moves next.
+        no_result_allowed: bool [N], the game may end without a result by its rules; nowhere if not given.
+    """
+    n = len(first_to_move)
+    return {
+        "black_to_play": np.asarray(first_to_move, np.bool_),
+        "no_result_allowed": np.zeros(n, np.bool_) if no_result_allowed is None else no_result_allowed,
+        "policy_optimism": np.zeros(n, np.float32),
+    }
+
+
 @dataclass(frozen=True)
 class LegalMoves:
     """The legal moves of one position in a network's policy.

@@ -60,8 +60,7 @@ class PolicyPlayer:
         expects = None if answer.value is None else (answer.value + 1) / 2
         moves = list(answer.policy)
         if self.evaluator.network.system == "alphago":
-            passes = getattr(self.evaluator.network, "pass_output", None) is not None
-            moves = sensible_names(state.position, passes)
+            moves = sensible_names(state.position, self.evaluator.network.has_pass)
         weights = np.array([answer.policy[move] for move in moves]) + 1e-30
         if temperature == 0:
             return Choice(moves[int(weights.argmax())], expects)

@@ -55,7 +55,7 @@ class Evaluator:
         self.batch_size = batch_size
         self._backend = _open_backend(network, backend, precision, batch_size, threads)
         self._encoding = network.encoding
-        self._decode = network.decode
+        self._inputs = frozenset(network.input_names)
 
     @property
     def backend(self) -> str:
@@ -116,7 +116,13 @@ class Evaluator:
 
         Three batches of `batch_size` positions can be under way; further ones wait for room. On the torch backend and a
         CPU, the batch is run before this returns. The arrays of `batch.inputs` may be changed afterwards.
+
+        Raises:
+            BadRequest: inputs that are not those of the network: a mask, for one, of boards of several sizes.
         """
+        if batch.inputs.keys() != self._inputs:
+            found, wanted = (", ".join(names) for names in (batch.inputs, self.network.input_names))
+            raise BadRequest(f"the network takes {wanted}; the batch has {found}")
         return Handle(self._backend.submit(batch.inputs), batch.context, self.network)
 
     def _answer(self, tasks: list[Task], handle: Handle, each: dict[int, list[Evaluation]]) -> None:

@@ -111,6 +111,7 @@ class AlphaGoPolicyNetwork(Network):
         self.pedigree = Pedigree(name="alphago-policy")
         self.input_names = ("planes",)
         self.output_names = ("policy",)
+        self.has_pass = pass_logit
 
         self.hidden = HiddenLayers(self.encoding.planes, filters, layers)
         self.output = nn.Conv2d(filters, 1, 1, bias=False)

@@ -103,9 +103,13 @@ class PreActivationBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[N, C, H, W] → [N, C, H, W]."""
+        return x + self.change(x)
+
+    def change(self, x: Tensor) -> Tensor:
+        """What is added to the input, [N, C, H, W]."""
         y = self.convolution1(F.relu(self.norm1(x)))
-        y = self.convolution2(F.relu(self.norm2(y)))
-        return x + y
+        change: Tensor = self.convolution2(F.relu(self.norm2(y)))
+        return change
 
 
 class SqueezeBlock(nn.Module):
@@ -126,23 +130,17 @@ class SqueezeBlock(nn.Module):
         return F.relu(x + self.squeeze(y))
 
 
-class PreActivationSqueezeBlock(nn.Module):
+class PreActivationSqueezeBlock(PreActivationBlock):
     """The pre-activation block with squeeze-and-excitation before the sum (Hu et al. 2018)."""
 
     def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.norm1 = nn.BatchNorm2d(channels)
-        self.convolution1 = convolution(channels, channels)
-        self.norm2 = nn.BatchNorm2d(channels)
-        self.convolution2 = convolution(channels, channels)
+        super().__init__(channels)
         self.squeeze = SqueezeExcitation(channels)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """[N, C, H, W] → [N, C, H, W]."""
-        y = self.convolution1(F.relu(self.norm1(x)))
-        y = self.convolution2(F.relu(self.norm2(y)))
-        out: Tensor = x + self.squeeze(y)
-        return out
+    def change(self, x: Tensor) -> Tensor:
+        """What is added to the input, [N, C, H, W]."""
+        change: Tensor = self.squeeze(super().change(x))
+        return change
 
 
 class PoolingBlock(nn.Module):

@@ -75,6 +75,7 @@ class Network(nn.Module):
         pedigree: where the weights come from.
         input_names: names of `forward`'s tensor arguments, in order, as in `Batch.inputs`.
         output_names: names of the fields of `forward`'s result that hold tensors, in order.
+        has_pass: the policy has a logit for the pass (Go); AlphaGo's need not have one.
     """
 
     system: ClassVar[str]
@@ -82,6 +83,7 @@ class Network(nn.Module):
     pedigree: Pedigree
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
+    has_pass: bool = True
 
     def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
         """Turn raw outputs (NumPy, by `output_names`) into answers for the side to move.
@@ -91,6 +93,11 @@ class Network(nn.Module):
             context: `Batch.context` of the same batch.
         """
         raise TypeError(f"{type(self).__name__} does not define decode()")
+
+    def answers(self, output: Any, context: Mapping[str, Array]) -> Heads:
+        """`decode` what `forward` returned, on any device and in any precision."""
+        arrays = {name: getattr(output, name).float().cpu().numpy() for name in self.output_names}
+        return self.decode(arrays, context)
 
 
 def softmax(logits: Array, axis: int = -1) -> Array:

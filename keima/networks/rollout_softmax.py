@@ -102,6 +102,7 @@ class RolloutSoftmax(Network):
         self.pedigree = Pedigree(name="alphago-rollout")
         self.input_names = ("planes",)
         self.output_names = ("policy",)
+        self.has_pass = False
 
         self.pattern = nn.Parameter(torch.zeros(patterns))
         self.response_pattern = nn.Parameter(torch.zeros(responses))

@@ -8,10 +8,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from keima.encodings.encoding import Batch
+from keima.encodings.encoding import Batch, decoding_context
 from keima.inference.evaluator import Evaluator
 from keima.networks.network import Network
-from keima.training.batches import Loader, PositionFilter, decoding_context
+from keima.training.batches import Loader, PositionFilter
 from keima.training.evaluation import Evaluation, report, tally_batches
 
 _BATCH = 64
@@ -86,7 +86,8 @@ def _per_second(
     """Evaluations a second of batches of the evaluator's own size, two under way, as a search asks for them."""
     evaluator = Evaluator(network, precision=precision)
     n = evaluator.batch_size
-    part = Batch({name: array[:n] for name, array in inputs.items()}, {name: a[:n] for name, a in context.items()})
+    own = {name: inputs[name][:n] for name in network.input_names}
+    part = Batch(own, {name: array[:n] for name, array in context.items()})
     evaluator.infer(part)
     under_way: deque[Any] = deque([evaluator.submit(part)])
     started, done = time.perf_counter(), 0

@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from keima.encodings.encoding import decoding_context
 from keima.networks.network import Heads, Network
-from keima.training.batches import decoding_context
 
 Array = NDArray[Any]
 
@@ -219,12 +219,11 @@ def tally_batches(network: Network, batches: Iterable[Any], autocast: Callable[[
     for batch in batches:
         with autocast():
             output = network(**batch.inputs())
-        arrays = {name: getattr(output, name).float().cpu().numpy() for name in network.output_names}
         first = batch.first_to_move
         black = np.zeros(len(batch.planes), np.bool_) if first is None else first.cpu().numpy()
-        heads = network.decode(arrays, decoding_context(black))
+        heads = network.answers(output, decoding_context(black))
         policy = batch.policy.cpu().numpy() if has_policy else None
-        if policy is not None:  # a pass says nothing of a policy that has none
-            policy = np.where(policy < arrays["policy"].shape[-1], policy, -1)
+        if policy is not None and not network.has_pass:  # a pass says nothing of a policy that has none
+            policy = np.where(policy < heads.policy.shape[1] - 1, policy, -1)
         tally.add(heads, policy, None if batch.value is None else batch.value.cpu().numpy(), batch.ply.cpu().numpy())
     return tally

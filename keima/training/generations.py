@@ -45,8 +45,6 @@ class Generations:
         BadRequest: a network that cannot play, or a table that cannot be.
     """
 
-    left_out: dict[str, int]
-
     def __init__(
         self,
         recipe: Recipe,

@@ -29,7 +29,7 @@ from keima.training.chess_games import read_chess_chunk, split_pgn
 from keima.training.go_games import read_go_chunk
 from keima.training.rows import Broken, Chunk, ReadChunk, Rows
 from keima.training.schema import pa, pc
-from keima.training.store import writing
+from keima.training.store import check_output, writing
 
 CHUNK_GAMES = 512
 CHUNK_BYTES = 1 << 20
@@ -128,10 +128,7 @@ def _check_arguments(
     workers: int | None,
 ) -> None:
     """Refuse, before any work, what cannot be."""
-    if Path(out).suffix != ".parquet":
-        raise BadRequest("a game store's name must end in .parquet", source=str(out))
-    if not Path(out).absolute().parent.is_dir():
-        raise BadRequest("there is no such folder to write into", source=str(out))
+    check_output(out)
     for path in paths:
         if not Path(path).exists():
             raise BadRequest("no such file or folder", source=str(path))

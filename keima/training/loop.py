@@ -19,12 +19,12 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,7 +32,6 @@ from torch import Tensor, nn
 
 from keima.errors import BadRequest, BadWeights, KeimaError
 from keima.networks.network import Network
-from keima.networks.rollout_softmax import RolloutSoftmax
 from keima.training.average import RunningAverage
 from keima.training.checkpoint import (
     Checkpoint,
@@ -56,75 +55,24 @@ from keima.training.preflight import (
     check_store,
     find_world,
     optimizer_groups,
-    position_filter,
 )
 from keima.training.recipe import Recipe
 from keima.training.run_folder import (
     CHECKPOINTS,
     PLOTS,
-    POOL,
-    SELFPLAY,
     check_same_run,
     free_reserve,
     take_reserve,
     write_settings,
 )
 from keima.training.schedules import multiplier
-
-if TYPE_CHECKING:
-    from keima.training.batches import Loader
+from keima.training.sources import Batches, OpenSources, open_games, open_teacher
 
 _ENDINGS = {"katago": ".bin.gz", "lc0": ".pb.gz", "leela-zero": ".txt.gz"}
 """System → the file its own engine plays."""
 
 _TURN = 3.0
 """Seconds that each further process waits before it keeps what the others should have kept."""
-
-
-_TEST_SEED = 0
-"""The same held-out positions for every run."""
-
-
-class Batches(Protocol):
-    """A stream of batches, of which batch k is a function of k: `keima.training.batches.Loader`."""
-
-    @property
-    def positions(self) -> int:
-        """How many positions there are to draw from."""
-        ...
-
-    def seek(self, step: int) -> None:
-        """Make batch `step` the next one."""
-        ...
-
-    def __next__(self) -> Any:
-        """The next batch."""
-        ...
-
-    def close(self) -> None:
-        """Stop its threads."""
-        ...
-
-
-@dataclass(frozen=True)
-class Sources:
-    """Where a run's batches and loss come from.
-
-    Attributes:
-        train: this process's part of each batch.
-        test: the same of held-out games; None without them.
-        loss: (network outputs, batch, share) → `LossTerms`.
-        notes: what a person should know of them: games left out and why.
-    """
-
-    train: Batches
-    test: Batches | None
-    loss: Any
-    notes: tuple[str, ...] = ()
-
-
-OpenSources = Callable[[Recipe, Network, World, int], Sources]
-"""(recipe, network, world, this process's number) → its sources."""
 
 
 class Watcher:
@@ -181,149 +129,16 @@ def train(
     network = build_network(recipe)
     target = Path(folder)
     if open_sources is None:
-        open_teacher(recipe, network)
+        teacher = open_teacher(recipe, network)
         for key in ("train", "test"):
             if getattr(recipe.data, key):
                 check_store(recipe, key, network)
-        open_sources = partial(open_games, folder=target)
+        open_sources = partial(open_games, folder=target, teacher=teacher)
     check_folder(target)
     size = check_room(recipe, target, network)
     check_same_run(recipe, target)
     trainer = Trainer(recipe, target, network, world, watcher or Watcher(), open_sources)
     return trainer.run(size)
-
-
-def open_games(recipe: Recipe, network: Network, world: World, rank: int, folder: Path) -> Sources:
-    """Where the recipe's games come from: a store, self-play with a teacher, or reinforcement learning.
-
-    Args:
-        recipe: says which.
-        network: learns.
-        world: the processes.
-        rank: this one's number.
-        folder: RUN, where self-play keeps what it must.
-
-    Raises:
-        BadRequest: a store that cannot be read or has no position for this network; an unknown term of the loss; a
-            network that cannot play.
-    """
-    if recipe.reinforce is not None:
-        return _open_reinforce(recipe, network, world, rank, folder)
-    from keima.training.losses import loss_for
-
-    try:
-        loss = loss_for(network, recipe.loss.weights)
-    except BadRequest as error:
-        raise recipe.error("loss", error.message) from error
-    if recipe.selfplay is not None:
-        from keima.training.generations import Generations
-
-        teacher = _evaluator_of_teacher(recipe, network)
-        played = Generations(recipe, network, teacher, folder / SELFPLAY, world, rank, loss.targets)
-        test = _open_test(recipe, network, world, rank)
-        return Sources(played, test, loss, _notes(None, test))
-    train = _open_train(recipe, network, world, rank, loss.targets)
-    test = _open_test(recipe, network, world, rank)
-    return Sources(train, test, loss, _notes(train, test))
-
-
-def _open_reinforce(recipe: Recipe, network: Network, world: World, rank: int, folder: Path) -> Sources:
-    from keima.training.reinforce import PolicyGradient, ReinforceBatches
-
-    if recipe.loss.weights:
-        raise recipe.error("loss", "[reinforce] has one term, the policy's gradient; leave [loss] out")
-    batches = ReinforceBatches(recipe, network, folder / POOL, world.device, rank, world.size)
-    test = _open_test(recipe, network, world, rank)
-    return Sources(batches, test, PolicyGradient(network, batches.table.temperature), _notes(None, test))
-
-
-def _open_train(recipe: Recipe, network: Network, world: World, rank: int, targets: frozenset[str]) -> Any:
-    """Batches of the recipe's training games, with the teacher's answers where there is one."""
-    from keima.training.rollout import know_patterns
-    from keima.training.teacher import TaughtBatches
-
-    if isinstance(network, RolloutSoftmax) and not network.knows_patterns:
-        know_patterns(network, check_store(recipe, "train", network))
-    if not recipe.teacher.network:
-        return _open_store(recipe, "train", network, world, rank, targets)
-    teacher = _evaluator_of_teacher(recipe, network)
-    loader = _open_store(recipe, "train", network, world, rank, targets, teacher.network.encoding)
-    return TaughtBatches(loader, teacher, recipe.teacher)
-
-
-def _open_test(recipe: Recipe, network: Network, world: World, rank: int) -> Any:
-    """Batches of the held-out games; None without them."""
-    if not recipe.data.test:
-        return None
-    return _open_store(recipe, "test", network, world, rank, frozenset({"policy", "value"}))
-
-
-def _open_store(
-    recipe: Recipe, key: str, network: Network, world: World, rank: int, targets: frozenset[str], also: Any = None
-) -> Loader:
-    """A loader of data.train or data.test; held-out positions are the same for every run, and as they were played."""
-    from keima.training.batches import Loader
-
-    training = key == "train"
-    try:
-        return Loader(
-            check_store(recipe, key, network),
-            network.encoding,
-            recipe.run.batch_size // (recipe.run.accumulate * world.size),
-            seed=recipe.run.seed if training else _TEST_SEED,
-            symmetries=recipe.data.symmetries and training,
-            workers=recipe.data.workers,
-            targets=targets,
-            positions=position_filter(recipe),
-            rank=rank,
-            world_size=world.size,
-            also=also,
-        )
-    except BadRequest as error:
-        if error.source:  # it names the recipe's line already
-            raise
-        raise recipe.error(f"data.{key}", error.message) from error
-
-
-def _notes(train: Any, test: Any) -> tuple[str, ...]:
-    """What a person should know of the stores."""
-    return tuple(f"data.{key}: {_counted(found)}" for key, found in (("train", train), ("test", test)) if found)
-
-
-def open_teacher(recipe: Recipe, student: Network) -> Network | None:
-    """The recipe's teacher, ready to answer; None without one.
-
-    Raises:
-        BadRequest: a file that cannot be read, or a network that cannot teach this one.
-    """
-    if not recipe.teacher.network:
-        return None
-    from keima.training.teacher import check_teacher
-    from keima.weights.defaults import find_network
-    from keima.weights.load import load
-
-    try:
-        teacher = load(find_network(recipe.teacher.network))
-        check_teacher(teacher, student)
-    except KeimaError as error:
-        raise recipe.error("teacher.network", str(error)) from error
-    return teacher
-
-
-def _evaluator_of_teacher(recipe: Recipe, student: Network) -> Any:
-    """The recipe's teacher in an evaluator."""
-    from keima.inference.evaluator import Evaluator
-
-    teacher = open_teacher(recipe, student)
-    if teacher is None:
-        raise recipe.error("teacher.network", "is missing")
-    return Evaluator(teacher, recipe.teacher.backend, recipe.teacher.precision)
-
-
-def _counted(loader: Any) -> str:
-    """How many positions a loader has, and which games it left out."""
-    left_out = "".join(f"; {count:,} games left out ({reason})" for reason, count in loader.left_out.items())
-    return f"{loader.positions:,} positions{left_out}"
 
 
 class Trainer:

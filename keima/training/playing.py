@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from keima.errors import BadRequest
 from keima.inference.evaluator import Evaluator
 from keima.training.rows import game_key
 from keima.training.schema import GO_SCHEMA, pa
 from keima.training.selfplay import EvaluatorPlayer, Played, Table, check_player, play_games
-from keima.training.store import writing
+from keima.training.store import check_output, writing
 
 _TOGETHER = 256
 """Games played side by side."""
@@ -47,11 +46,10 @@ def play_store(
         Moves played.
 
     Raises:
-        BadRequest: `out` is no `.parquet`, or a network that cannot play so.
+        BadRequest: `out` is no `.parquet` or in no folder, or a network that cannot play so.
         BadStore: it cannot be written; nothing is changed then.
     """
-    if Path(out).suffix != ".parquet":
-        raise BadRequest("a game store's name must end in .parquet", source=str(out))
+    check_output(out)
     for evaluator in evaluators:
         check_player(evaluator.network)
     players = EvaluatorPlayer(evaluators[0]), EvaluatorPlayer(evaluators[1])

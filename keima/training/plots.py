@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 Line = Mapping[str, Any]
 
 INK, BLUE, ORANGE, GREEN, PALE = "#333333", "#2f6db5", "#c8642b", "#3f8f5a", "#d9d9d9"
-_COLOURS = (BLUE, ORANGE, GREEN, "#8a5aa8", "#b0892c", "#5a9fa8", "#a84f6e")
+COLOURS = (BLUE, ORANGE, GREEN, "#8a5aa8", "#b0892c", "#5a9fa8", "#a84f6e", "#777777")
+"""For lines beside one another, in this order."""
 _NOT_TERMS = ("step", "positions", "games", "learning_rate", "positions_per_second", "games_per_second", "evaluation")
 
 
@@ -73,7 +74,7 @@ def _losses(lines: Sequence[Line]) -> Figure:
     terms.sort(key=lambda name: name != TOTAL)
     for index, name in enumerate(terms):
         numbers = [line.get(name, float("nan")) for line in lines]
-        colour = INK if name == TOTAL else _COLOURS[index % len(_COLOURS)]
+        colour = INK if name == TOTAL else COLOURS[index % len(COLOURS)]
         left.plot(steps, numbers, color=colour, linewidth=1.2, label=name)
     left.set(title="Training loss and its terms", xlabel="step")
     left.legend(frameon=False, fontsize=8)

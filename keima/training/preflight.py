@@ -17,7 +17,7 @@ from keima.networks.network import Network
 from keima.networks.registry import create
 from keima.training.batches import PositionFilter
 from keima.training.recipe import Recipe
-from keima.training.run_folder import CHECKPOINTS, RESERVE
+from keima.training.run_folder import CHECKPOINTS, POOL, RESERVE
 
 _FLOAT = 4
 _MARGIN = 64 << 20
@@ -120,7 +120,7 @@ def _create(recipe: Recipe) -> Network:
 
 
 def check_room(recipe: Recipe, folder: Path, network: Network) -> int:
-    """Check that checkpoints, reserve and result fit on the disk.
+    """Check that checkpoints, past selves, reserve and result fit on the disk.
 
     Returns:
         Bytes of one checkpoint.
@@ -130,15 +130,18 @@ def check_room(recipe: Recipe, folder: Path, network: Network) -> int:
     """
     size = checkpoint_bytes(recipe, network)
     reserve = folder / RESERVE
-    there = sum(path.stat().st_size for path in folder.glob(f"{CHECKPOINTS}/*/*")) if folder.exists() else 0
-    there += reserve.stat().st_size if reserve.exists() else 0
-    wanted = (recipe.run.keep + 3) * size + _MARGIN - there
+    kept = [*folder.glob(f"{CHECKPOINTS}/*/*"), *folder.glob(f"{POOL}/*")] if folder.exists() else []
+    there = sum(path.stat().st_size for path in kept) + (reserve.stat().st_size if reserve.exists() else 0)
+    selves = _FLOAT * _weights(network) * pool_size(recipe)
+    wanted = (recipe.run.keep + 3) * size + selves + _MARGIN - there
     parent = folder
     while not parent.exists():
         parent = parent.parent
     free = shutil.disk_usage(parent).free
     if wanted > free:
-        message = f"{recipe.run.keep} checkpoints of {size / 1e6:,.1f} MB, a reserve and the result want"
+        message = f"{recipe.run.keep} checkpoints of {size / 1e6:,.1f} MB, "
+        message += f"past selves of {selves / 1e6:,.1f} MB, " if selves else ""
+        message += "a reserve and the result want"
         message += f" {wanted / 1e6:,.0f} MB; {parent} has {free / 1e6:,.0f} MB free"
         raise recipe.error("run.keep", message)
     return size
@@ -146,10 +149,20 @@ def check_room(recipe: Recipe, folder: Path, network: Network) -> int:
 
 def checkpoint_bytes(recipe: Recipe, network: Network) -> int:
     """About how many bytes a checkpoint takes."""
-    weights = sum(tensor.numel() for tensor in network.state_dict().values())
+    weights = _weights(network)
     trained = sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
     moments = 2 if recipe.optimizer.kind == "adamw" else 1 if recipe.optimizer.momentum else 0
     return _FLOAT * (weights * (2 if recipe.run.ema else 1) + trained * moments) + (1 << 20)
+
+
+def pool_size(recipe: Recipe) -> int:
+    """How many past selves a whole run of reinforcement learning keeps; 0 without it."""
+    return 0 if recipe.reinforce is None else -(-recipe.run.total_steps // recipe.reinforce.pool_every)
+
+
+def _weights(network: Network) -> int:
+    """Numbers that a network's file holds."""
+    return sum(tensor.numel() for tensor in network.state_dict().values())
 
 
 def check_folder(folder: Path) -> None:

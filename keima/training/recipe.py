@@ -346,22 +346,34 @@ def read_recipe(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> 
             place is the line.
     """
     source = os.fspath(path)
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadRequest(f"cannot read the recipe: {error.strerror or error}", source=source) from error
-    except UnicodeDecodeError as error:
-        raise BadRequest("not a recipe: it is not UTF-8 text", source=source) from error
-    try:
-        document = parse(text)
-    except BadToml as error:
-        place = None if error.line is None else f"line {error.line}"
-        raise BadRequest(f"not TOML: {error}", source=source, place=place) from error
-    places = {key: f"line {line}" for key, line in document.lines.items()}
-    values = document.values
+    values, places, text = read_toml(path, "the recipe")
     for override in overrides:
         apply_override(override, values, places, source)
     return build_recipe(values, places, source, text)
+
+
+def read_toml(path: str | os.PathLike[str], what: str) -> tuple[dict[str, Any], dict[str, str], str]:
+    """A TOML file's values, the line of each key, and its text.
+
+    Args:
+        path: in UTF-8.
+        what: it is, for the errors: "the recipe".
+
+    Raises:
+        BadRequest: it cannot be read, or is not TOML.
+    """
+    source = os.fspath(path)
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        document = parse(text)
+    except OSError as error:
+        raise BadRequest(f"cannot read {what}: {error.strerror or error}", source=source) from error
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"cannot read {what}: it is not UTF-8 text", source=source) from error
+    except BadToml as error:
+        place = None if error.line is None else f"line {error.line}"
+        raise BadRequest(f"not TOML: {error}", source=source, place=place) from error
+    return document.values, {key: f"line {line}" for key, line in document.lines.items()}, text
 
 
 def apply_override(override: str, values: dict[str, Any], places: dict[str, str], source: str) -> None:

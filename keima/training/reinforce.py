@@ -30,15 +30,14 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from keima.encodings.encoding import Batch, Encoding
+from keima.encodings.encoding import Batch, decoding_context
 from keima.encodings.go_points import policy_places
 from keima.errors import BadRequest, KeimaError
 from keima.games.go.board import BOARD
 from keima.games.go.history import HISTORY
 from keima.inference.evaluator import Evaluator
 from keima.networks.network import Network
-from keima.networks.registry import example_inputs
-from keima.training.batches import TrainingBatch, decoding_context, maker_of
+from keima.training.batches import TrainingBatch, maker_of
 from keima.training.losses import LossTerms, Share, policy_logits
 from keima.training.recipe import Recipe, SelfplayRecipe
 from keima.training.replay import go_games, replay_go
@@ -102,11 +101,6 @@ class TorchPlayer:
         self.network = network
         self._autocast = autocast
 
-    @property
-    def encoding(self) -> Encoding:
-        """The network's."""
-        return self.network.encoding
-
     def logits(self, batch: Batch) -> NDArray[np.float32]:
         """float32 [N, H · W + 1], pass last."""
         return np.concatenate([self._part(batch, first) for first in range(0, batch.size, _CHUNK)])
@@ -122,9 +116,8 @@ class TorchPlayer:
                 outputs = self.network(**inputs)
         finally:
             self.network.train(was_training)
-        arrays = {name: getattr(outputs, name).float().cpu().numpy() for name in self.network.output_names}
         context = {name: array[part] for name, array in batch.context.items()}
-        policy: NDArray[np.float32] = self.network.decode(arrays, context).policy
+        policy: NDArray[np.float32] = self.network.answers(outputs, context).policy
         return policy
 
 
@@ -210,7 +203,7 @@ class ReinforceBatches:
         self._players = TorchPlayer(network, autocast), TorchPlayer(self._opponent, autocast)
         self._pool = Pool(folder, network, options.pool_every, writes=rank == 0)
         self._baseline = open_baseline(recipe, network)
-        self._passes = has_pass(network)
+        self._passes = network.has_pass
         self._next = 0
         self._played: Played | None = None
 
@@ -281,19 +274,7 @@ def open_table(recipe: Recipe, network: Network) -> Table:
     try:
         return set_table(recipe.selfplay or SelfplayRecipe(), network)
     except BadRequest as error:
-        key, _, message = error.message.partition(": ")
-        raise recipe.error(f"selfplay.{key}", message) from error
-
-
-def has_pass(network: Network) -> bool:
-    """Has the policy one more logit than the board has points?"""
-    inputs = example_inputs(network)
-    was_training = network.training
-    with torch.no_grad():
-        logits = policy_logits(network)(network.eval()(**inputs))
-    network.train(was_training)
-    height, width = inputs["planes"].shape[2:]
-    return logits.shape[1] > height * width
+        raise recipe.error(f"selfplay.{error.place}", error.message) from error
 
 
 def autocast_of(recipe: Recipe, device: str) -> Autocast:

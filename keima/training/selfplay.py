@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from keima.atomic import replacing
 from keima.encodings.alphago import sensible_moves
-from keima.encodings.encoding import Batch, Encoding
+from keima.encodings.encoding import Batch, Encoding, decoding_context
 from keima.encodings.go_points import policy_places
 from keima.errors import BadRecord, BadRequest, KeimaError
 from keima.games.go.board import BLACK, BOARD, MAX_POINTS, WHITE
@@ -32,7 +32,7 @@ from keima.games.go.rules import Rules
 from keima.inference.evaluator import Evaluator
 from keima.jit import njit
 from keima.networks.network import Network
-from keima.training.batches import decoding_context, go_filler
+from keima.training.batches import go_filler
 from keima.training.flat import FlatGames
 from keima.training.recipe import SelfplayRecipe
 from keima.training.replay import WHITE_BIT, go_games, replay_game
@@ -50,8 +50,8 @@ class Player(Protocol):
     """A policy that plays."""
 
     @property
-    def encoding(self) -> Encoding:
-        """Makes what it sees."""
+    def network(self) -> Network:
+        """Whose policy it is."""
         ...
 
     def logits(self, batch: Batch) -> NDArray[np.float32]:
@@ -70,9 +70,9 @@ class EvaluatorPlayer:
         self._evaluator = evaluator
 
     @property
-    def encoding(self) -> Encoding:
-        """The network's."""
-        return self._evaluator.network.encoding
+    def network(self) -> Network:
+        """The evaluator's."""
+        return self._evaluator.network
 
     def logits(self, batch: Batch) -> NDArray[np.float32]:
         """float32 [N, H · W + 1], pass last."""
@@ -129,20 +129,22 @@ def set_table(recipe: SelfplayRecipe, network: Any) -> Table:
     """The table that a recipe describes, for a network.
 
     Raises:
-        BadRequest: rules that are none or do not count area, a komi that is none, a size that is not the network's.
+        BadRequest: rules that are none or do not count area, a komi that is none, a size that is not the network's;
+            the place is the recipe's key.
     """
     own = getattr(network.encoding, "board_size", None)
     if recipe.size and own is not None and recipe.size != own:
-        raise BadRequest(f"size: the network is for {own}×{own} boards, not {recipe.size}×{recipe.size}")
+        raise BadRequest(f"the network is for {own}×{own} boards, not {recipe.size}×{recipe.size}", place="size")
     size = recipe.size or own or 19
     try:
         rules = Rules.parse(recipe.rules)
     except KeimaError as error:
-        raise BadRequest(f"rules: {error.message}") from error
+        raise BadRequest(error.message, place="rules") from error
     if rules.scoring != "AREA":
-        raise BadRequest("rules: games of policies alone are counted by area, which these rules do not")
+        raise BadRequest("games of policies alone are counted by area, which these rules do not", place="rules")
     if abs(recipe.komi) > size * size or (2 * recipe.komi) % 1:
-        raise BadRequest(f"komi: should be a whole or half number within ±{size * size}, not {recipe.komi:g}")
+        message = f"should be a whole or half number within ±{size * size}, not {recipe.komi:g}"
+        raise BadRequest(message, place="komi")
     return Table(size, rules, recipe.komi, recipe.temperature, recipe.max_moves or 3 * size * size)
 
 
@@ -175,9 +177,9 @@ class _Games:
     ) -> None:
         count = len(numbers)
         self.table, self.numbers, self.seed = table, numbers, seed
-        self.players = tuple(_Seat(player, table) for player in players)
+        self.players = seats = tuple(_Seat(player, table) for player in players)
         self.first_black = numbers % 2 == 0
-        allowed = 7 if symmetries and all(player.encoding.symmetries > 1 for player in players) else 0
+        allowed = 7 if symmetries and all(seat.encoding.symmetries > 1 for seat in seats) else 0
         chance = np.array([random_numbers(seed, _SYMMETRY, int(number), 1)[0] for number in numbers], np.uint64)
         self.symmetry = (chance >> np.uint64(61)).astype(np.int64) & allowed
         self.boards, self.histories = _start(table, count)
@@ -236,12 +238,13 @@ class _Seat:
     def __init__(self, player: Player, table: Table) -> None:
         self.player = player
         self.shape = (table.size, table.size)
-        self.fill = go_filler(player.encoding)
-        self.passes = bool(getattr(player.encoding, "pass_move", True))
+        self.encoding: Encoding = player.network.encoding
+        self.fill = go_filler(self.encoding)
+        self.passes = player.network.has_pass
 
     def logits(self, boards: Array, histories: Array, symmetries: NDArray[np.int64]) -> NDArray[np.float64]:
         """float64 [N, H · W + 1] for N positions."""
-        encoding, n = self.player.encoding, len(boards)
+        encoding, n = self.encoding, len(boards)
         inputs = {"planes": np.empty((n, encoding.planes, *self.shape), np.float32)}
         if encoding.globals:
             inputs["globals"] = np.empty((n, encoding.globals), np.float32)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from keima.atomic import replacing
-from keima.errors import BadStore
+from keima.errors import BadRequest, BadStore
 from keima.training.flat import FlatGames, flatten
 from keima.training.schema import FEW_VALUES, ROW_GROUP, SCHEMAS, VERSION, pa, pq, reading
 from keima.training.summary import summarise
@@ -152,6 +152,18 @@ class StoreWriter:
         if self._waiting:
             self._writer.write_table(pa.Table.from_batches(self._waiting, SCHEMAS[self.game]), row_group_size=ROW_GROUP)
         self._waiting, self._rows = [], 0
+
+
+def check_output(path: Path | str) -> None:
+    """Refuse a store that cannot be written, before any work.
+
+    Raises:
+        BadRequest: no `.parquet`, or in no folder.
+    """
+    if Path(path).suffix != ".parquet":
+        raise BadRequest("a game store's name must end in .parquet", source=str(path))
+    if not Path(path).absolute().parent.is_dir():
+        raise BadRequest("there is no such folder to write into", source=str(path))
 
 
 @contextmanager

@@ -23,12 +23,13 @@ from typing import Any
 from keima.errors import BadRequest, KeimaError
 from keima.networks.network import Network
 from keima.training.comparison import standing
-from keima.training.loop import Watcher, open_teacher, train
+from keima.training.loop import Watcher, train
 from keima.training.losses import loss_for
 from keima.training.metrics import FILE as METRICS
 from keima.training.metrics import read_metrics
 from keima.training.preflight import build_network, check_folder, check_store, find_world, position_filter
 from keima.training.recipe import Recipe
+from keima.training.sources import open_teacher
 from keima.training.study_file import Study, Variant
 from keima.training.study_plot import draw_study
 from keima.training.study_record import Record, write_text

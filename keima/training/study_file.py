@@ -37,9 +37,9 @@ from keima.training.recipe import (
     not_negative,
     one_of,
     positive,
+    read_toml,
     setting,
 )
-from keima.training.recipe_text import BadToml, parse
 from keima.training.recipe_writing import toml_lines
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
@@ -178,7 +178,7 @@ def read_study(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> S
         BadRequest: a file cannot be read or is not TOML; a key is unknown, missing, of another type or out of range.
     """
     source = os.fspath(path)
-    values, places = _read(Path(path), source, "the study")
+    values, places, _ = read_toml(path, "the study")
     chosen = list(overrides)
     for override in (each for each in chosen if each.strip().startswith("study.")):
         apply_override(override, values, places, source)
@@ -195,20 +195,6 @@ def read_study(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> S
     study = Study(options, tuple(variants), source, places)
     _check_variants(study)
     return study
-
-
-def _read(path: Path, source: str, what: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """A TOML file's values, and the line of each key."""
-    try:
-        document = parse(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadRequest(f"cannot read {what}: {error.strerror or error}", source=source) from error
-    except UnicodeDecodeError as error:
-        raise BadRequest(f"cannot read {what}: it is not UTF-8 text", source=source) from error
-    except BadToml as error:
-        place = None if error.line is None else f"line {error.line}"
-        raise BadRequest(f"not TOML: {error}", source=source, place=place) from error
-    return document.values, {key: f"line {line}" for key, line in document.lines.items()}
 
 
 def _table(values: Mapping[str, Any], name: str, places: Mapping[str, str], source: str) -> dict[str, Any]:
@@ -233,7 +219,7 @@ def _base(study: Study, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict
         return inlined, {key: place for key, place in study.places.items() if key.split(".")[0] in inlined}
     path = Path(study.source).parent / study.options.recipe
     try:
-        recipe, places = _read(path, str(path), "the recipe")
+        recipe, places, _ = read_toml(path, "the recipe")
     except BadRequest as error:
         if error.place is None:
             raise study.error("study.recipe", f"{path}: {error.message}") from error

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keima.atomic import replacing
-from keima.training.plots import BLUE, GREEN, INK, ORANGE, PALE
+from keima.training.plots import COLOURS, INK, PALE
 from keima.training.study_table import Contents, limits_of, share_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_COLOURS = (BLUE, ORANGE, GREEN, "#8a5aa8", "#b0892c", "#5a9fa8", "#a84f6e", "#777777")
 _MARKERS = ("o", "D")
 
 Bar = tuple[float, float]
@@ -33,7 +32,7 @@ def draw_study(path: Path, contents: Contents) -> Path:
     from matplotlib.figure import Figure
 
     shown = {name: known for name, known in contents["variants"].items() if "evaluation" in known}
-    colours = {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(shown)}
+    colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(shown)}
     panels: list[Callable[[Axes], None]] = [
         lambda axes: _bars(axes, "Top-1, %", _numbers(shown, _top1), colours),
         lambda axes: _bars(axes, "Value error, (v − z)²", _numbers(shown, _value), colours),

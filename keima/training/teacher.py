@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keima.encodings.encoding import Batch
+from keima.encodings.encoding import Batch, decoding_context
 from keima.errors import BadRequest
 from keima.inference.evaluator import Evaluator
 from keima.networks.network import Heads, Network, softmax
-from keima.training.batches import Loader, TrainingBatch, decoding_context
+from keima.training.batches import Loader, TrainingBatch
 from keima.training.recipe import TeacherRecipe
 
 _NEVER = -1e9

@@ -56,7 +56,15 @@ class DefaultNetwork:
 
 
 DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
-    "go": DefaultNetwork(file="go.bin.gz", name="keima-go"),
+    "go": DefaultNetwork(
+        file="go.bin.gz",
+        name="keima-go",
+        sha256="c3912674119c3acedfa22bc8e019cfd7e470201c63c51dea66a19a81f7ebb7f7",
+        licence="MIT; it began as KataGo's g170-b6c96, which is MIT, © David J Wu and others",
+        recipe="recipes/default-go.toml",
+        teacher="KataGo g170-b6c96-s175395328-d26788732",
+        training_data="26,262 games of 9-dan players on Tygem, autumn 2009; 3,300 of the teacher on 7×7 to 13×13",
+    ),
     "chess": DefaultNetwork(file="chess.pb.gz", name="keima-chess"),
 }
 """By the game they play, which is also what they are called where a network is asked for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
+
+Run = Callable[..., Result]
 
 GO_GAME = "(;GM[1]SZ[5]KM[7.5]RU[Chinese]PB[Ada]PW[Bo];B[cc];W[bb];B[dd];W[ee])"
 CHESS_GAME = '[White "Ada"]\n[Black "Bo"]\n[Result "0-1"]\n\n1. f3 e5 2. g4 Qh4# 0-1\n'
@@ -40,7 +43,7 @@ def _save(factory: pytest.TempPathFactory, name: str, file: str, **sizes: Any) -
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run `keima ARGUMENTS...` in an empty folder."""
     from keima.cli.main import app
 
@@ -55,3 +58,18 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
 def lines(text: str) -> list[dict[str, Any]]:
     """JSON lines as objects."""
     return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture
+def go_games(run: Run) -> None:
+    """Six games of 12 random moves on 5×5, as a store in the folder."""
+    choose = random.Random(3)
+    records = []
+    for number in range(6):
+        points = [x + y for x in "abcde" for y in "abcde" if (ord(x) + ord(y)) % 2]  # no two side by side
+        choose.shuffle(points)
+        moves = "".join(f";{'BW'[ply % 2]}[{point}]" for ply, point in enumerate(points))
+        records.append(f"(;GM[1]SZ[5]KM[7.5]RU[Chinese]RE[{'BW'[number % 2]}+2.5]{moves})")
+    Path("games.sgf").write_text("\n".join(records))
+    result = run("data", "import", "games.sgf", "-o", "games.parquet")
+    assert result.exit_code == 0, result.stderr

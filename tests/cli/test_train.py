@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,8 @@ from click.testing import Result
 import keima
 
 Run = Callable[..., Result]
+
+pytestmark = pytest.mark.usefixtures("quick_training")
 
 RECIPE = """\
 [network]
@@ -43,34 +44,6 @@ GO = {
     "katago-b6c96": "blocks = 1",
 }
 ENDINGS = {"leela-zero": "txt.gz", "katago-b6c96": "bin.gz"}
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No pictures, and PyTorch's threads as they were."""
-    import torch
-
-    from keima.training import loop
-
-    monkeypatch.setattr(loop.Trainer, "_draw", lambda _: None)
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
-
-
-@pytest.fixture
-def go_games(run: Run) -> None:
-    """Six games of 12 random moves on 5×5, as a store in the folder."""
-    choose = random.Random(3)
-    records = []
-    for number in range(6):
-        points = [x + y for x in "abcde" for y in "abcde" if (ord(x) + ord(y)) % 2]  # no two side by side
-        choose.shuffle(points)
-        moves = "".join(f";{'BW'[ply % 2]}[{point}]" for ply, point in enumerate(points))
-        records.append(f"(;GM[1]SZ[5]KM[7.5]RU[Chinese]RE[{'BW'[number % 2]}+2.5]{moves})")
-    Path("games.sgf").write_text("\n".join(records))
-    result = run("data", "import", "games.sgf", "-o", "games.parquet")
-    assert result.exit_code == 0, result.stderr
 
 
 def write_recipe(network: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -179,6 +180,13 @@ def test_infer_leaves_heads_in_the_planes_orientation(evaluator: Evaluator) -> N
     batch = GridEncoding().encode([position], symmetries=6)
     heads = evaluator.infer(batch)
     np.testing.assert_allclose(heads.ownership[0], np.tanh(turn(position.array, 6)), atol=1e-6)
+
+
+def test_inputs_that_are_not_the_networks_are_refused(evaluator: Evaluator) -> None:
+    batch = GridEncoding().encode([random_grid(2, 3, 0)])
+    for inputs in ({}, {**batch.inputs, "mask": np.ones((1, 2, 3), np.bool_)}):
+        with pytest.raises(BadRequest, match="the network takes planes; the batch has"):
+            evaluator.submit(replace(batch, inputs=inputs))
 
 
 def test_inputs_may_be_overwritten_after_submit(evaluator: Evaluator) -> None:

@@ -13,9 +13,9 @@ from torch.nn import functional as F
 
 from keima.networks.network import Network
 from keima.training.batches import TrainingBatch
-from keima.training.loop import Sources
 from keima.training.preflight import World
 from keima.training.recipe import Recipe, read_recipe
+from keima.training.sources import Sources
 
 SIZE = 5
 RECIPE = """
@@ -108,7 +108,7 @@ class FakeBatches:
 
 
 def open_fakes(recipe: Recipe, network: Network, world: World, rank: int) -> Sources:
-    """As `keima.training.loop.open_games`."""
+    """As `keima.training.sources.open_games`."""
     size = recipe.run.batch_size // (recipe.run.accumulate * world.size)
     planes = network.encoding.planes
     train = FakeBatches(size, recipe.run.seed, planes, rank, world.size)

@@ -12,13 +12,15 @@ import torch
 import keima
 from keima.inference.evaluator import Evaluator
 from keima.networks.registry import create
-from keima.training import loop
 from keima.training.generations import EvaluatorPlayer, Generations
 from keima.training.loop import train
 from keima.training.preflight import find_world
 from keima.training.recipe import read_recipe
 from keima.training.reinforce import TorchPlayer, autocast_of
 from keima.training.selfplay import play_games, read_played
+from tests.training.killing import train_killed, weights
+
+pytestmark = pytest.mark.usefixtures("quick_training")
 
 RECIPE = """
 [network]
@@ -49,15 +51,6 @@ device = "cpu"
 threads = 1
 """
 TARGETS = frozenset({"policy"})
-
-
-@pytest.fixture(autouse=True)
-def quick_runs(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(loop.Trainer, "_draw", lambda _: None)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture
@@ -122,30 +115,12 @@ def test_going_back_forgets_the_games_after_it(read: Any, tmp_path: Path) -> Non
     assert np.array_equal(again.policy_soft, batches[8].policy_soft)
 
 
-class Killed(BaseException):
-    """As SIGKILL: nothing may be written any more."""
-
-
 def test_killed_and_started_again_the_weights_are_those_of_an_unbroken_run(
     read: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train(read, tmp_path / "whole")
-    real_next, rescue = Generations.__next__, loop.Trainer._rescue
-
-    def killed(self: Any) -> Any:
-        if self._next == 10:
-            raise Killed
-        return real_next(self)
-
-    monkeypatch.setattr(Generations, "__next__", killed)
-    monkeypatch.setattr(loop.Trainer, "_rescue", lambda *_: None)
-    with pytest.raises(Killed):
-        train(read, tmp_path / "killed")
-    monkeypatch.setattr(Generations, "__next__", real_next)
-    monkeypatch.setattr(loop.Trainer, "_rescue", rescue)
-    train(read, tmp_path / "killed")
-    both = [keima.load(tmp_path / name / "network.safetensors").state_dict() for name in ("whole", "killed")]
-    assert all(torch.equal(both[0][name], both[1][name]) for name in both[0])
+    train_killed(read, tmp_path / "killed", Generations, 10, monkeypatch)
+    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
 
 
 def test_the_student_comes_nearer(read: Any, tmp_path: Path) -> None:

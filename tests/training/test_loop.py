@@ -22,31 +22,20 @@ from keima.networks.network import Heads
 from keima.training import loop
 from keima.training.batches import TrainingBatch
 from keima.training.evaluation import Tally, report, tally_batches
-from keima.training.loop import Sources, Watcher, train
+from keima.training.loop import Watcher, train
 from keima.training.metrics import read_metrics
 from keima.training.preflight import build_network
 from keima.training.recipe import Recipe
+from keima.training.sources import OpenSources, Sources
 from tests.training.fakes import FakeBatches, open_fakes, recipe
+from tests.training.killing import Killed, weights
+
+pytestmark = pytest.mark.usefixtures("quick_training")
 
 TIMES = ("positions_per_second",)
 
 
 real_draw = loop.Trainer._draw
-
-
-@pytest.fixture(autouse=True)
-def quick_runs(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs set PyTorch's threads; and they need no pictures, which take longer than the training here."""
-    monkeypatch.setattr(loop.Trainer, "_draw", lambda _: None)
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
-
-
-def result(folder: Path) -> dict[str, Any]:
-    """The weights of a run's network, to the last bit."""
-    state = keima.load(folder / "network.safetensors").state_dict()
-    return {name: tensor.numpy().tobytes() for name, tensor in state.items()}
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
@@ -64,11 +53,7 @@ class Said(Watcher):
         self.words.append(message)
 
 
-class Killed(BaseException):
-    """As SIGKILL: nothing may be written any more."""
-
-
-def failing(at: int, error: BaseException) -> loop.OpenSources:
+def failing(at: int, error: BaseException) -> OpenSources:
     """Sources whose batch number `at` raises."""
 
     class Failing(FakeBatches):
@@ -116,7 +101,7 @@ class TestRun:
             train(read, tmp_path / "killed", open_sources=failing(2 * at + 1, Killed()))
         monkeypatch.setattr(loop.Trainer, "_rescue", rescue)
         train(read, tmp_path / "killed", open_sources=open_fakes)
-        assert result(tmp_path / "killed") == result(tmp_path / "whole")
+        assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
         assert lines(tmp_path / "killed") == lines(tmp_path / "whole")
 
     @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RuntimeError("worker died")])
@@ -131,7 +116,7 @@ class TestRun:
             assert "step 6 is kept" in str(caught.value)
         train(read, tmp_path / "stopped", said, open_fakes)
         assert "going on after step 6 of 10" in said.words
-        assert result(tmp_path / "stopped") == result(tmp_path / "whole")
+        assert weights(tmp_path / "stopped") == weights(tmp_path / "whole")
         assert lines(tmp_path / "stopped") == lines(tmp_path / "whole")
 
     def test_a_disk_full_at_a_checkpoint_frees_the_reserve(
@@ -150,7 +135,7 @@ class TestRun:
         monkeypatch.undo()
         train(recipe(tmp_path), tmp_path / "whole", open_sources=open_fakes)
         train(recipe(tmp_path), tmp_path / "run", open_sources=open_fakes)
-        assert result(tmp_path / "run") == result(tmp_path / "whole")
+        assert weights(tmp_path / "run") == weights(tmp_path / "whole")
 
     def test_an_interrupt_ends_it_after_the_step(self, tmp_path: Path) -> None:
         """In a process of its own: the signal is for it alone."""
@@ -167,9 +152,9 @@ class TestRun:
 
     def test_a_finished_run_started_again_does_nothing(self, tmp_path: Path) -> None:
         train(recipe(tmp_path), tmp_path / "run", open_sources=open_fakes)
-        before = result(tmp_path / "run")
+        before = weights(tmp_path / "run")
         assert train(recipe(tmp_path), tmp_path / "run", open_sources=open_fakes).step == 10
-        assert result(tmp_path / "run") == before
+        assert weights(tmp_path / "run") == before
 
 
 class TestVariants:
@@ -289,7 +274,7 @@ def test_kill_9_at_any_moment(tmp_path: Path) -> None:
         running.kill()
         assert running.wait() == -signal.SIGKILL, "the kill came too late"
     train(recipe(killed, "run.steps=120"), killed / "run", open_sources=open_fakes)
-    assert result(killed / "run") == result(whole / "run")
+    assert weights(killed / "run") == weights(whole / "run")
     assert lines(killed / "run") == lines(whole / "run")
 
 

@@ -15,23 +15,25 @@ import keima
 from keima.errors import BadRequest
 from keima.games.go.position import Position
 from keima.networks.registry import create
-from keima.training import loop
 from keima.training.loop import train
 from keima.training.metrics import read_metrics
 from keima.training.objective import Carried, Objective
+from keima.training.preflight import check_room, pool_size
 from keima.training.recipe import SelfplayRecipe, read_recipe
 from keima.training.reinforce import (
     PolicyGradient,
     Pool,
     ReinforceBatches,
     TorchPlayer,
-    has_pass,
     mean_of_others,
     moves_of_first,
     outcomes,
 )
 from keima.training.selfplay import play_games, set_table
+from tests.training.killing import train_killed, weights
 from tests.training.test_selfplay import names, sensible
+
+pytestmark = pytest.mark.usefixtures("quick_training")
 
 RECIPE = """
 [network]
@@ -61,15 +63,6 @@ threads = 1
 """
 
 
-@pytest.fixture(autouse=True)
-def quick_runs(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(loop.Trainer, "_draw", lambda _: None)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def recipe(folder: Path, *overrides: str, text: str = RECIPE) -> Any:
     path = folder / "reinforce.toml"
     path.write_text(text)
@@ -91,7 +84,7 @@ def written_out(network: Any, played: Any, temperature: float) -> torch.Tensor:
         symmetry = int(played.symmetry[game])
         for colour, vertex in names(played.games, game):
             free = sorted(sensible(position))
-            if has_pass(network):
+            if network.config["pass_logit"]:
                 free.append("pass")
             if colour == own and len(free) > 1:
                 planes = torch.from_numpy(network.encoding.encode([position], symmetry).inputs["planes"])
@@ -215,36 +208,28 @@ def test_the_pool_grows_and_gives_back_past_selves(tmp_path: Path) -> None:
         Pool(tmp_path / "pool", network, 3, writes=True).take_in(7)
 
 
-class Killed(BaseException):
-    """As SIGKILL: nothing may be written any more."""
-
-
 @pytest.mark.parametrize("at", [3, 6])
 def test_killed_and_started_again_the_weights_are_those_of_an_unbroken_run(
     tmp_path: Path, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = recipe(tmp_path)
     train(read, tmp_path / "whole")
-    real_next, rescue = ReinforceBatches.__next__, loop.Trainer._rescue
-
-    def killed(self: Any) -> Any:
-        if self._next == 2 * at + 1:
-            raise Killed
-        return real_next(self)
-
-    monkeypatch.setattr(ReinforceBatches, "__next__", killed)
-    monkeypatch.setattr(loop.Trainer, "_rescue", lambda *_: None)
-    with pytest.raises(Killed):
-        train(read, tmp_path / "killed")
-    monkeypatch.setattr(ReinforceBatches, "__next__", real_next)
-    monkeypatch.setattr(loop.Trainer, "_rescue", rescue)
-    train(read, tmp_path / "killed")
-    both = [keima.load(tmp_path / name / "network.safetensors").state_dict() for name in ("whole", "killed")]
-    assert all(torch.equal(both[0][name], both[1][name]) for name in both[0])
+    train_killed(read, tmp_path / "killed", ReinforceBatches, 2 * at + 1, monkeypatch)
+    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
     lines = [read_metrics(tmp_path / name / "metrics.jsonl") for name in ("whole", "killed")]
     assert [line["won"] for line in lines[0]] == [line["won"] for line in lines[1]]
     assert [line["games"] for line in lines[0]] == [16 * step for step in range(1, 9)]
     assert 0 <= lines[0][0]["entropy"] <= np.log(25)
+
+
+def test_past_selves_need_room_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = recipe(tmp_path)  # 8 steps, one kept every 3
+    assert pool_size(read) == 3
+    train(read, tmp_path / "run")
+    assert len(list((tmp_path / "run" / "pool").iterdir())) == 3
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})())
+    with pytest.raises(BadRequest, match=r"checkpoints of .* MB, past selves of .* MB, a reserve and the result want"):
+        check_room(read, tmp_path / "other", policy())
 
 
 def test_it_comes_to_beat_what_it_began_as(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ WHITE_BIT = 1 << 15
 class Fixed:
     """A policy that says the same of every board: `logits` by row and column as the player sees it, pass last."""
 
-    def __init__(self, logits, encoding=None) -> None:
-        self.encoding = encoding or create("alphago-zero", blocks=1, channels=4, board_size=5, value_hidden=4).encoding
+    def __init__(self, logits, network=None) -> None:
+        self.network = network or create("alphago-zero", blocks=1, channels=4, board_size=5, value_hidden=4)
         self.values = np.asarray(logits, np.float32)
         self.seen = []
 
@@ -32,7 +32,7 @@ class Fixed:
 def table(**changes) -> Table:
     options = {"size": 5, "rules": "chinese-kgs", "komi": 0.5, **changes}
     temperature, most = options.pop("temperature", 1.0), options.pop("max_moves", 75)
-    return set_table(SelfplayRecipe(temperature=temperature, max_moves=most, **options), Fixed(np.zeros(26)))
+    return set_table(SelfplayRecipe(temperature=temperature, max_moves=most, **options), Fixed(np.zeros(26)).network)
 
 
 def names(games, game, size=5):
@@ -127,9 +127,9 @@ def test_the_first_player_has_black_in_even_games():
 
 
 def test_a_policy_without_a_pass_passes_only_when_nothing_is_left():
-    encoding = create("alphago-policy", filters=2, layers=1, board_size=5).encoding
+    network = create("alphago-policy", filters=2, layers=1, board_size=5)
     logits = np.append(np.zeros(25), -1e4)
-    played = play_games((Fixed(logits, encoding), Fixed(logits, encoding)), table(), np.arange(20), seed=3)
+    played = play_games((Fixed(logits, network), Fixed(logits, network)), table(), np.arange(20), seed=3)
     passed = 0
     for game in range(20):
         position = Position.start(5, "chinese-kgs", 0.5)
