@@ -122,7 +122,7 @@ class Evaluator:
         """
         if batch.inputs.keys() != self._inputs:
             found, wanted = (", ".join(names) for names in (batch.inputs, self.network.input_names))
-            raise BadRequest(f"the network takes {wanted}; the batch has {found}")
+            raise BadRequest(f"the network takes {wanted}; the batch has {found or 'nothing'}")
         return Handle(self._backend.submit(batch.inputs), batch.context, self.network)
 
     def _answer(self, tasks: list[Task], handle: Handle, each: dict[int, list[Evaluation]]) -> None:

@@ -184,8 +184,9 @@ def test_infer_leaves_heads_in_the_planes_orientation(evaluator: Evaluator) -> N
 
 def test_inputs_that_are_not_the_networks_are_refused(evaluator: Evaluator) -> None:
     batch = GridEncoding().encode([random_grid(2, 3, 0)])
-    for inputs in ({}, {**batch.inputs, "mask": np.ones((1, 2, 3), np.bool_)}):
-        with pytest.raises(BadRequest, match="the network takes planes; the batch has"):
+    masked = {**batch.inputs, "mask": np.ones((1, 2, 3), np.bool_)}
+    for inputs, words in ((masked, "planes, globals, mask"), ({}, "nothing")):
+        with pytest.raises(BadRequest, match=f"the network takes planes, globals; the batch has {words}"):
             evaluator.submit(replace(batch, inputs=inputs))
 
 
