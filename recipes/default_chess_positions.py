@@ -1,20 +1,38 @@
-"""Random endings as FENs, one a line: where the games for keima's default chess network begin (default-chess.toml).
+"""Where the games for keima's default chess network begin (default-chess.toml): FENs, one a line.
 
-python recipes/default_chess_endings.py > endings.fen
+python recipes/default_chess_positions.py openings > openings.fen
+python recipes/default_chess_positions.py endings > endings.fen
 """
 
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator
 
 from keima.errors import BadPosition
 from keima.games.chess.position import Position
 
 SEED = 2026
-COUNTS = {"KRk": 700, "KQk": 250, "KRRk": 150, "KPk": 150, "KBBk": 50, "KQkr": 100, "KRkp": 50, "KQkp": 50}
-COUNTS |= {"KRPkr": 150, "KPPkp": 150, "KQPkq": 100, "KRBk": 50, "KRNk": 50}
+OPENINGS = 8000
+PLIES = (4, 12)
+"""Random moves from the initial position: at least, at most."""
+COUNTS = {"KRk": 800, "KQk": 200, "KRRk": 150, "KPk": 150, "KQkr": 50, "KRPkr": 80, "KPPkp": 80, "KQPkq": 40}
 """Pieces of either side, the stronger one first → how many positions."""
+
+
+def openings() -> Iterator[str]:
+    """Positions after some random moves."""
+    rng = random.Random(SEED)
+    found: set[str] = set()
+    while len(found) < OPENINGS:
+        position = Position.start()
+        for _ in range(rng.randint(*PLIES)):
+            position = position if position.is_over else position.play(rng.choice(position.legal()))
+        fen = position.fen()
+        if not position.is_over and fen not in found:
+            found.add(fen)
+            yield fen
 
 
 def endings() -> Iterator[str]:
@@ -59,5 +77,5 @@ def possible(fen: str) -> bool:
 
 
 if __name__ == "__main__":
-    for line in endings():
+    for line in {"openings": openings, "endings": endings}[sys.argv[1]]():
         print(line)
