@@ -65,7 +65,14 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
         teacher="KataGo g170-b6c96-s175395328-d26788732",
         training_data="26,262 games of 9-dan players on Tygem, autumn 2009; 3,300 of the teacher on 7×7 to 13×13",
     ),
-    "chess": DefaultNetwork(file="chess.pb.gz", name="keima-chess"),
+    "chess": DefaultNetwork(
+        file="chess.pb.gz",
+        name="keima-chess",
+        sha256="77737fa44aff3d3609cfb46dcd26a8e1c27aae8efd17b1427040ef01ff40fde1",
+        licence="MIT",
+        recipe="recipes/default-chess.toml",
+        training_data="5,458 games of Stockfish 15.1 with itself, few nodes a move",
+    ),
 }
 """By the game they play, which is also what they are called where a network is asked for."""
 

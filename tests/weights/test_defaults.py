@@ -170,20 +170,6 @@ class TestTheRealOnes:
         assert keima.Evaluator(keima.load_default(game), backend="torch")([won])[0].win > 0.8
 
 
-@pytest.mark.slow  # some sixty searches of 800 visits
-def test_the_chess_network_mates_with_king_and_rook(tmp_path: Path) -> None:
-    """The side with the rook has the first player in every one of these positions; benchmarks/ has fifty."""
-    if not DEFAULT_NETWORKS["chess"].sha256:
-        pytest.skip("keima has no default network for chess yet")
-    from keima.engines.match import Match, MatchOptions
-
-    positions = (ROOT / "benchmarks" / "rook_endings.fen").read_text(encoding="utf-8").splitlines()
-    chosen = tmp_path / "four.fen"
-    chosen.write_text("\n".join(positions[:4]) + "\n", encoding="utf-8")
-    options = MatchOptions(games=4, openings=str(chosen), swap=False)
-    assert Match("chess,visits=800", "policy:chess", options).run().tally.score == 1
-
-
 def test_the_table_is_what_the_names_promise() -> None:
     assert {game: known.file for game, known in DEFAULT_NETWORKS.items()} == {"go": "go.bin.gz", "chess": "chess.pb.gz"}
     assert Path(defaults.__file__).parent / "default" == FOLDER
