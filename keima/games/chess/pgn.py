@@ -291,11 +291,15 @@ class _Builder(chess.pgn.GameBuilder[chess.pgn.Game]):
         self.in_variation = True
 
     def visit_comment(self, comment: str) -> None:
-        """Keep a comment, unless its move is passed over. One for which the file was read to its end is not closed."""
+        """Keep a comment that says something, unless its move is passed over.
+
+        One for which the file was read to its end is not closed.
+        """
         if self.lines.ended:
             self.lines.unclosed = "; it runs to the end of the file"
-        if not self.cut_at:
-            super().visit_comment(comment)
+        text = comment.strip()
+        if text and not self.cut_at:
+            super().visit_comment(text)
 
     def visit_nag(self, nag: int) -> None:
         """Keep a glyph, unless its move is passed over."""

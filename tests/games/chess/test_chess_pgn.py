@@ -244,6 +244,11 @@ def test_any_text_gives_records_or_reports(tokens: list[str]) -> None:
             assert isinstance(game, BadRecord)
 
 
+def test_a_comment_begins_and_ends_with_what_it_says() -> None:
+    (game,) = games("1. e4 { \n } e5 {} Nf3 { a\nb \n} *")
+    assert [move.comment for move in game.line] == ["", "", "a\nb"]
+
+
 def test_variations_nested_out_of_all_proportion_are_cut() -> None:
     text = "1. e4 " + "(1. d4 " * 300 + ")" * 300 + " *"
     (game,) = games(text)
