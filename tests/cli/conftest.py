@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ from typing import Any
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
+
+from tests.small_games import small_games
 
 Run = Callable[..., Result]
 
@@ -63,13 +64,6 @@ def lines(text: str) -> list[dict[str, Any]]:
 @pytest.fixture
 def go_games(run: Run) -> None:
     """Six games of 12 random moves on 5×5, as a store in the folder."""
-    choose = random.Random(3)
-    records = []
-    for number in range(6):
-        points = [x + y for x in "abcde" for y in "abcde" if (ord(x) + ord(y)) % 2]  # no two side by side
-        choose.shuffle(points)
-        moves = "".join(f";{'BW'[ply % 2]}[{point}]" for ply, point in enumerate(points))
-        records.append(f"(;GM[1]SZ[5]KM[7.5]RU[Chinese]RE[{'BW'[number % 2]}+2.5]{moves})")
-    Path("games.sgf").write_text("\n".join(records))
+    Path("games.sgf").write_text(small_games(6))
     result = run("data", "import", "games.sgf", "-o", "games.parquet")
     assert result.exit_code == 0, result.stderr

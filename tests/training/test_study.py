@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -26,6 +25,7 @@ from keima.training.store import GameStore
 from keima.training.study import Pairing, run_study, seconds_a_step
 from keima.training.study_file import Study, read_study
 from keima.training.study_table import columns, markdown, rows, share_error, text_lines
+from tests.small_games import small_games
 
 STUDIES = sorted(
     path for path in (Path(__file__).parents[2] / "recipes" / "studies").glob("*.toml") if path.stem != "base"
@@ -93,15 +93,8 @@ def quick_runs() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def games(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of eight games of 12 random moves on 5×5."""
-    choose = random.Random(3)
     folder = tmp_path_factory.mktemp("games")
-    records = []
-    for number in range(8):
-        points = [x + y for x in "abcde" for y in "abcde" if (ord(x) + ord(y)) % 2]  # no two side by side
-        choose.shuffle(points)
-        moves = "".join(f";{'BW'[ply % 2]}[{point}]" for ply, point in enumerate(points))
-        records.append(f"(;GM[1]SZ[5]KM[7.5]RU[Chinese]RE[{'BW'[number % 2]}+2.5]{moves})")
-    (folder / "games.sgf").write_text("\n".join(records))
+    (folder / "games.sgf").write_text(small_games(8))
     import_games([str(folder / "games.sgf")], folder / "games.parquet")
     return folder / "games.parquet"
 
