@@ -1,8 +1,9 @@
 """PGN into rows of a game store.
 
 As with Go, two readers give the same rows. A plain game (tags, then one line of moves in standard notation from the
-usual start, with comments, glyphs and variations between them) is read by a kernel that finds each move among the legal
-ones; variations are passed over. Any other game, and any that looks broken, is read by `keima.games.chess.pgn`.
+usual start or a FEN, with comments, glyphs and variations between them) is read by a kernel that finds each move among
+the legal ones; variations are passed over. Any other game, and any that looks broken, is read by
+`keima.games.chess.pgn`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keima.errors import BadRecord
+from keima.errors import BadPosition, BadRecord
 from keima.games.chess import board
 from keima.games.chess.pgn import GameRecord, read_pgn_text
 from keima.games.chess.position import START_FEN, Position
@@ -276,7 +277,7 @@ class ChessReader:
 
     def __init__(self, fast: bool = True) -> None:
         self.fast = fast
-        self._start = Position.start().state
+        self._start = Position.start()
         self._state = board.new_states(1)
         self._legal = np.empty(board.MAX_MOVES, np.uint16)
         self._result = np.zeros(1, np.int64)
@@ -296,16 +297,28 @@ class ChessReader:
         if head is None or _NOT_PLAIN_MOVES.search(text, head.end()):
             return None
         tags = {name.decode("ascii"): _decode(value) for name, value in _TAG.findall(head[0])}
-        if not _OTHER_START.isdisjoint(tags):
+        start = self._plain_start(tags)
+        if start is None:
             return None
         moves = np.empty(len(text) // 2 + 1, np.uint16)
-        self._state.view(np.uint8)[:] = self._start.view(np.uint8)
+        self._state.view(np.uint8)[:] = start.state.view(np.uint8)
         played = np.frombuffer(text, np.uint8)[head.end() :]
         count = read_moves(self._state[0], played, moves, self._legal, self._result)
         if count == NOT_PLAIN:
             return None
         result = tags.get("Result", "*")
-        return _row(tags, moves[:count], None, False, _RESULTS[self._result[0]] if result == "*" else result)
+        fen = None if start.fen() == START_FEN else start.start_fen
+        return _row(tags, moves[:count], fen, False, _RESULTS[self._result[0]] if result == "*" else result)
+
+    def _plain_start(self, tags: Mapping[str, str]) -> Position | None:
+        """Where the game begins; None for Chess960 and other variants, and for a FEN that is bent or impossible."""
+        fen = tags.get("FEN")
+        if "Variant" in tags or (fen is not None and _PLAIN_FEN.fullmatch(fen) is None):
+            return None
+        try:
+            return self._start if fen is None else Position.from_fen(fen)
+        except BadPosition:
+            return None
 
     def _row_of(self, record: GameRecord) -> dict[str, Any]:
         """The row of a game that the other reader read."""
@@ -322,7 +335,7 @@ _HEAD = re.compile(rb'(?:\[[A-Za-z0-9_]+ +"[^"\\\n\r]*"\][ \t]*\r?\n)+(?:[ \t]*\
 _TAG = re.compile(rb'\[([A-Za-z0-9_]+) +"([^"]*)"\]')
 _NOT_PLAIN_MOVES = re.compile(rb"\n(?:[ \t]*\r?\n\s*\S|%)|\A%")
 """An empty line, which ends a game, or a line that PGN hides."""
-_OTHER_START = frozenset({"FEN", "SetUp", "Variant"})
+_PLAIN_FEN = re.compile(r"[1-8KQRBNPkqrbnp/]+ [wb] (?:-|K?Q?k?q?) (?:-|[a-h][36]) [0-9]{1,4} [0-9]{1,4}")
 _PROMOTIONS = "pnbrq"
 
 

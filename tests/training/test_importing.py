@@ -224,6 +224,13 @@ class TestGo:
         assert key(SGF.replace("KM", "AB[aa][bb]KM")) == key(SGF.replace("KM", "AB[bb][aa]KM"))
 
 
+FENS = (
+    "4k2r/6P1/8/3pP3/8/8/1p6/R3K3 w Qk d6 0 31",
+    "r3k2r/pppq1ppp/2n2n2/8/4p3/2N2N2/PPPQPPPP/R3K2R b KQkq - 4 9",
+    "8/8/8/4k3/8/8/1R6/4K3 b - - 17 60",
+)
+
+
 def random_pgn(seed: int, games: int, fen: str | None = None, chess960: bool = False) -> str:
     """Games of random legal moves, castling, promotion and capture more often, with comments, glyphs, variations."""
     rng = np.random.default_rng(seed)
@@ -257,10 +264,10 @@ def random_pgn(seed: int, games: int, fen: str | None = None, chess960: bool = F
 
 
 class TestChess:
-    @given(st.integers(0, 2**32), st.booleans())
-    @settings(max_examples=6, deadline=None)
-    def test_the_readers_agree_and_python_chess_with_them(self, seed: int, chess960: bool) -> None:
-        text = random_pgn(seed, 2, chess960=chess960)
+    @given(st.integers(0, 2**32), st.booleans(), st.sampled_from([None, *FENS]))
+    @settings(max_examples=12, deadline=None)
+    def test_the_readers_agree_and_python_chess_with_them(self, seed: int, chess960: bool, fen: str | None) -> None:
+        text = random_pgn(seed, 2, fen, chess960)
         found = both(Chunk(data=text.encode()), read_chess_chunk)
         stream = io.StringIO(text)
         for row in rows(found):
@@ -318,6 +325,40 @@ class TestChess:
     def test_the_readers_agree_on_what_is_bent_or_broken(self, moves: str) -> None:
         sound = '[Event "b"]\n\n1. d4 *\n\n'
         both(Chunk(data=f'[Event "a"]\n\n{moves}\n\n{sound}'.encode()), read_chess_chunk)
+
+    @pytest.mark.parametrize(
+        ("tag", "moves"),
+        [
+            ('[FEN "4k3/8/8/8/8/8/8/4K2R w K - 0 1"]', "1. O-O Kd7 *"),
+            ('[FEN "4k3/8/8/8/8/8/8/4K2R b K - 0 17"]', "17... Kd7 18. O-O *"),
+            ('[FEN "4k3/8/8/8/8/8/8/4K2R b K - 0 17"]', "17... O-O *"),
+            ('[FEN "4k3/8/8/8/8/8/8/4K1R1 w K - 0 1"]', "1. Kd2 *"),
+            ('[FEN "4k3/8/8/8/8/8/8/5K1R w K - 0 1"]', "1. Kf2 *"),
+            ('[FEN "4k3/8/8/8/8/8/8/4K2R w H - 0 1"]', "1. O-O *"),
+            ('[FEN "4k3/8/8/8/8/8/8/4K2R w K -"]', "1. O-O *"),
+            ('[FEN "4k3/8/8/8/8/8/8/4K2R  w K - 0 1 "]', "1. O-O *"),
+            ('[FEN "4k2R/8/8/8/8/8/8/4K3 w - - 0 1"]', "1. Kd2 *"),
+            ('[FEN "8/8/8/8/8/8/8/4K2R w K - 0 1"]', "1. Kd2 *"),
+            ('[FEN "4k3/8/8/8/8/8/8/4K2R w K e6 0 1"]', "1. Kd2 *"),
+            ('[FEN ""]', "1. e4 *"),
+            ('[FEN "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"]', "1. e4 *"),
+            ('[FEN "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 3 1"]', "1. e4 *"),
+            ('[SetUp "0"]\n[FEN "4k3/8/8/8/8/8/8/4K2R w K - 0 1"]', "1. O-O *"),
+            ('[SetUp "1"]', "1. e4 *"),
+            ('[Variant "Chess960"]\n[FEN "4k3/8/8/8/8/8/8/4K2R w H - 0 1"]', "1. O-O *"),
+            ('[Variant "Standard"]', "1. e4 *"),
+        ],
+    )
+    def test_the_readers_agree_on_where_games_begin(self, tag: str, moves: str) -> None:
+        both(Chunk(data=f'[Event "a"]\n{tag}\n\n{moves}\n\n'.encode()), read_chess_chunk)
+
+    def test_a_sound_fen_is_read_by_the_kernel(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("keima.training.chess_games.read_pgn_text", None)
+        text = f'[Event "a"]\n[SetUp "1"]\n[FEN "{FENS[0]}"]\n\n31. exd6 bxa1=Q+ 32. Kd2 Rg8 *\n'
+        chunk = read_chess_chunk(Chunk(data=text.encode()), None, 0)
+        [row] = rows(chunk)
+        assert row["start_fen"] == FENS[0]
+        assert len(codes(row["moves"])) == 4
 
     def test_tags_that_are_not_plain(self) -> None:
         for tag in (
