@@ -68,10 +68,10 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
     "chess": DefaultNetwork(
         file="chess.pb.gz",
         name="keima-chess",
-        sha256="77737fa44aff3d3609cfb46dcd26a8e1c27aae8efd17b1427040ef01ff40fde1",
+        sha256="2ccadcece461c899ba9df125b48441692962bb9c7a963a27a73e64defd060a01",
         licence="MIT",
         recipe="recipes/default-chess.toml",
-        training_data="5,458 games of Stockfish 15.1 with itself, few nodes a move",
+        training_data="22,360 games of Stockfish 15.1 with itself, few nodes a move",
     ),
 }
 """By the game they play, which is also what they are called where a network is asked for."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import keima
+from keima.engines.match import Match, MatchOptions
 from keima.errors import BadRequest, BadWeights
 from keima.weights import defaults
 from keima.weights.defaults import DEFAULT_NETWORKS, FOLDER, default_network, find_network
@@ -168,6 +169,17 @@ class TestTheRealOnes:
             black, white = ([f"{column}{row}" for row in range(1, 10)] for column in "FG")
             won = keima.go.Position.start(9, komi=7, black=black, white=white)
         assert keima.Evaluator(keima.load_default(game), backend="torch")([won])[0].win > 0.8
+
+    @pytest.mark.slow
+    def test_chess_mates_with_king_and_rook(self, tmp_path: Path) -> None:
+        """At 800 visits, against its own policy; benchmarks/rook_mates.py plays fifty positions against Stockfish."""
+        fens = (ROOT / "benchmarks" / "rook_endings.fen").read_text(encoding="utf-8").splitlines()
+        white_has_it = [fen for fen in fens if "R" in fen.split()[0]][:4]
+        (tmp_path / "some.fen").write_text("\n".join(white_has_it), encoding="utf-8")
+        options = MatchOptions(games=2 * len(white_has_it), openings=str(tmp_path / "some.fen"))
+        results = Match("chess,visits=800", "policy:chess", options).run().results
+        with_the_rook = [(result.winner, result.reason) for result in results if result.first == "A"]
+        assert with_the_rook == [("A", "checkmate")] * len(white_has_it)
 
 
 def test_the_table_is_what_the_names_promise() -> None:
