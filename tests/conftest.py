@@ -15,6 +15,17 @@ import pytest
 DEFAULT_REFERENCE = Path(__file__).resolve().parents[2] / "shared"
 
 
+def pytest_configure() -> None:
+    """Several test processes have a part of the cores each: with threads on all of them they wait for one another."""
+    worker, count = os.environ.get("PYTEST_XDIST_WORKER"), os.environ.get("PYTEST_XDIST_WORKER_COUNT")
+    if worker is None or count is None or not hasattr(os, "sched_setaffinity"):
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    part = max(1, len(cores) // int(count))
+    first = int(worker.removeprefix("gw")) * part % len(cores)
+    os.sched_setaffinity(0, cores[first : first + part])
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _fresh_networks_of_a_module() -> None:
     """Networks that fixtures make with random weights are the same in every run."""
