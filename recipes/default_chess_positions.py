@@ -16,6 +16,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import chess
+
 from keima.errors import BadPosition
 from keima.games.chess.pgn import GameRecord, format_pgn, read_pgn
 from keima.games.chess.position import Position
@@ -93,37 +95,18 @@ def blunders(count: int, folder: Path, latest: int = 1000) -> Iterator[str]:
 
 def weaker_takes(fen: str) -> bool:
     """Has the side with fewer pieces the move, and a piece it may take?"""
-    position = Position.from_fen(fen)
-    men, side = fen.split()[:2]
-    white, black = sum(c.isupper() for c in men), sum(c.islower() for c in men)
-    after = (position.play(move) for move in position.legal())
-    return (white < black) == (side == "w") and any(len(pieces(then)) < white + black for then in after)
-
-
-def pieces(position: Position) -> str:
-    """The letters of the pieces on the board."""
-    return "".join(c for c in position.fen().split()[0] if c.isalpha())
+    board = chess.Board(fen)
+    ours, theirs = (board.occupied_co[side].bit_count() for side in (board.turn, not board.turn))
+    return ours < theirs and any(map(board.is_capture, board.legal_moves))
 
 
 def placed(pieces: str, rng: random.Random) -> str:
-    """These pieces on random squares."""
+    """These pieces on random squares, counted from a8."""
     letters = pieces.swapcase() if rng.random() < 0.5 else pieces
-    board = [""] * 64
+    board = chess.BaseBoard.empty()
     for square, letter in zip(rng.sample(range(64), len(letters)), letters, strict=True):
-        board[square] = letter
-    return f"{'/'.join(rank(board[first : first + 8]) for first in range(0, 64, 8))} {rng.choice('wb')} - - 0 1"
-
-
-def rank(squares: list[str]) -> str:
-    """Eight squares as a FEN writes them."""
-    text, empty = "", 0
-    for letter in [*squares, "|"]:
-        if not letter:
-            empty += 1
-        else:
-            text += (str(empty) if empty else "") + letter
-            empty = 0
-    return text[:-1]
+        board.set_piece_at(chess.square_mirror(square), chess.Piece.from_symbol(letter))
+    return f"{board.board_fen()} {rng.choice('wb')} - - 0 1"
 
 
 def possible(fen: str) -> bool:

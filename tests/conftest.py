@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -63,15 +64,30 @@ def golden(reference: Path) -> Callable[[str], list[dict[str, Any]]]:
     return read
 
 
-@pytest.fixture
-def quick_training(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@contextmanager
+def _quick_training() -> Iterator[None]:
     """No pictures, which take longer than small trainings; PyTorch has one thread, and later as many as before."""
     import torch
 
     from keima.training import loop
 
-    monkeypatch.setattr(loop.Trainer, "_draw", lambda _: None)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop.Trainer, "_draw", lambda _: None)
+        yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def quick_training() -> Iterator[None]:
+    """Small trainings without what takes longer than they do."""
+    with _quick_training():
+        yield
+
+
+@pytest.fixture(scope="module")
+def quick_training_of_a_module() -> Iterator[None]:
+    """The same, for trainings that several tests look at."""
+    with _quick_training():
+        yield

@@ -307,8 +307,7 @@ class ChessReader:
         if count == NOT_PLAIN:
             return None
         result = tags.get("Result", "*")
-        fen = None if start.fen() == START_FEN else start.start_fen
-        return _row(tags, moves[:count], fen, False, _RESULTS[self._result[0]] if result == "*" else result)
+        return _row(tags, moves[:count], start, _RESULTS[self._result[0]] if result == "*" else result)
 
     def _plain_start(self, tags: Mapping[str, str]) -> Position | None:
         """Where the game begins; None for Chess960 and other variants, and for a FEN that is bent or impossible."""
@@ -325,10 +324,7 @@ class ChessReader:
         state = board.join_states([record.start.state])
         codes = np.array([_uci_code(move) for move in record.moves], np.int32)
         board.play_moves(state[0], codes, self._legal)
-        start = record.start
-        usual = not start.chess960 and start.fen() == START_FEN
-        fen = None if usual else start.start_fen
-        return _row(record.headers, codes.astype(np.uint16), fen, start.chess960, record.result)
+        return _row(record.headers, codes.astype(np.uint16), record.start, record.result)
 
 
 _HEAD = re.compile(rb'(?:\[[A-Za-z0-9_]+ +"[^"\\\n\r]*"\][ \t]*\r?\n)+(?:[ \t]*\r?\n)*(?!\[)')
@@ -360,10 +356,10 @@ def _decode_line(line: bytes) -> str:
         return line.decode("latin-1")
 
 
-def _row(
-    tags: Mapping[str, str], moves: NDArray[np.uint16], start_fen: str | None, chess960: bool, result: str
-) -> dict[str, Any]:
+def _row(tags: Mapping[str, str], moves: NDArray[np.uint16], start: Position, result: str) -> dict[str, Any]:
     """A game as a row of the store."""
+    usual = not start.chess960 and (start.start_fen == START_FEN or start.fen() == START_FEN)
+    start_fen = None if usual else start.start_fen
 
     def tag(name: str) -> str:
         value = tags.get(name, "").strip()
@@ -378,7 +374,7 @@ def _row(
     return {
         "moves": packed,
         "start_fen": start_fen,
-        "chess960": chess960,
+        "chess960": start.chess960,
         "winner": _WINNERS.get(result),
         "result": result,
         "black": tag("Black"),
@@ -388,7 +384,7 @@ def _row(
         "date": date if any(c.isdecimal() for c in date) else "",
         "event": ", ".join(filter(None, (tag("Event"), tag("Round")))),
         "source": "",
-        "key": game_key((start_fen or "").encode() + bytes([chess960]), packed),
+        "key": game_key((start_fen or "").encode() + bytes([start.chess960]), packed),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import torch
 
 import keima
 from keima.errors import BadRequest
-from keima.training import loop, study, study_record
+from keima.training import study, study_record
 from keima.training.batches import Loader
 from keima.training.importing import import_games
 from keima.training.loop import Watcher
@@ -26,6 +26,8 @@ from keima.training.study import Pairing, run_study, seconds_a_step
 from keima.training.study_file import Study, read_study
 from keima.training.study_table import columns, markdown, rows, share_error, text_lines
 from tests.small_games import small_games
+
+pytestmark = pytest.mark.usefixtures("quick_training_of_a_module")
 
 STUDIES = sorted(
     path for path in (Path(__file__).parents[2] / "recipes" / "studies").glob("*.toml") if path.stem != "base"
@@ -78,16 +80,6 @@ channels = 4
 board_size = 5
 value_hidden = 4
 """
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_runs() -> Iterator[None]:
-    """Runs set PyTorch's threads; and they need no pictures."""
-    threads = torch.get_num_threads()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop.Trainer, "_draw", lambda _: None)
-        yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
