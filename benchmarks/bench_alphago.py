@@ -9,10 +9,10 @@ import time
 
 import numpy as np
 
-from keima.encodings.alphago import encode_alphago
 from keima.games.go import Position
 from keima.games.go.position import stack
-from keima.networks.alphago_rollout import RolloutPolicy
+from keima.systems.alphago.inputs import encode_alphago
+from keima.systems.alphago.rollout import RolloutPolicy
 
 POSITIONS = 2000
 REPEATS = 5
@@ -35,11 +35,11 @@ def middle_games(count: int) -> list[Position]:
 
 def main() -> None:
     positions = middle_games(100)
-    boards, histories = stack(positions * (POSITIONS // len(positions)))
+    records = stack(positions * (POSITIONS // len(positions)))
     planes = np.zeros((POSITIONS, 48, 19, 19), np.float32)
     symmetries = np.zeros(POSITIONS, np.int64)
-    encode_alphago(boards[:1], histories[:1], symmetries[:1], planes[:1])
-    best = min(_seconds(lambda: encode_alphago(boards, histories, symmetries, planes)) for _ in range(REPEATS))
+    encode_alphago(records[:1], symmetries[:1], planes[:1])
+    best = min(_seconds(lambda: encode_alphago(records, symmetries, planes)) for _ in range(REPEATS))
     print(f"48 planes, random middle games: {POSITIONS / best:,.0f} positions/s (goal 10,000)")
 
     rng = np.random.default_rng(2)

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from keima.encodings.lc0 import INPUT_FORMATS, PLANES, Lc0Encoding, encode_lc0
 from keima.games.chess import Position, board
+from keima.games.chess.ending import ONGOING, ending
+from keima.games.chess.perft import perft
 from keima.jit import njit
+from keima.systems.lc0.inputs import INPUT_FORMATS, PLANES, Lc0Encoding, encode_lc0
 
 POSITIONS = {
     "initial position": (None, 5),
@@ -40,7 +42,7 @@ def _random_games(states: Any, root: Any, moves: Any, seed: int) -> int:
     for n in range(1, len(states)):
         states[n] = states[n - 1]
         count = board.legal_moves(states[n], moves)
-        if board.ending(states[n], count) != board.ONGOING:
+        if ending(states[n], count) != ONGOING:
             states[n] = root
             count = board.legal_moves(states[n], moves)
         state = (state * 1103515245 + 12345) & 0x7FFFFFFF
@@ -66,8 +68,8 @@ def _make_all(scratch: Any, states: Any, moves: Any, rounds: int) -> int:
 def main() -> None:
     for name, (fen, depth) in POSITIONS.items():
         root = Position.from_fen(fen).state
-        nodes = board.perft(root, depth)
-        seconds = best_seconds(lambda root=root, depth=depth: board.perft(root, depth))  # type: ignore[misc]
+        nodes = perft(root, depth)
+        seconds = best_seconds(lambda root=root, depth=depth: perft(root, depth))  # type: ignore[misc]
         print(
             f"perft {name}, depth {depth}: {nodes:,} nodes, {nodes / seconds / 1e6:.1f} million nodes/s (bulk counting)"
         )

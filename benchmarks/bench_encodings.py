@@ -14,14 +14,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from keima.encodings.alphago_zero import (
+from keima.games.game import stack
+from keima.games.go.position import Position
+from keima.systems.alphago_zero.inputs import (
     AlphaGoZeroEncoding,
     LeelaZeroEncoding,
     encode_alphago_zero,
     encode_leela_zero,
 )
-from keima.encodings.katago_guide import KataGoGuideEncoding, encode_katago_guide
-from keima.games.go.position import Position
+from keima.systems.katago_guide.inputs import KataGoGuideEncoding, encode_katago_guide
 
 GAMES, MOVES, REPEATS = 8, 160, 7
 
@@ -39,28 +40,26 @@ def positions() -> list[Position]:
 
 
 def best(work: Callable[[], object]) -> float:
-    """Seconds of the quickest of several runs, after one to warm up."""
+    """Seconds of this thread in the quickest of several runs, after one to warm up."""
     work()
     times = []
     for _ in range(REPEATS):
-        start = time.perf_counter()
+        start = time.thread_time()
         work()
-        times.append(time.perf_counter() - start)
+        times.append(time.thread_time() - start)
     return min(times)
 
 
 def main() -> None:
     played = positions()
-    boards = np.concatenate([position.board for position in played])
-    histories = np.concatenate([position.history for position in played])
+    records = stack(played)
     symmetries = np.arange(len(played)) % 8
     rows = np.empty((len(played), 22, 19, 19), np.float32)
-    flat = np.empty((len(played), 22, 361), np.float32)
     zero, leela = np.ascontiguousarray(rows[:, :17]), np.ascontiguousarray(rows[:, :18])
     cases = (
-        (AlphaGoZeroEncoding(), lambda: encode_alphago_zero(histories, symmetries, zero)),
-        (LeelaZeroEncoding(), lambda: encode_leela_zero(histories, symmetries, leela)),
-        (KataGoGuideEncoding(), lambda: encode_katago_guide(boards, histories, symmetries, flat)),
+        (AlphaGoZeroEncoding(), lambda: encode_alphago_zero(records, symmetries, zero)),
+        (LeelaZeroEncoding(), lambda: encode_leela_zero(records, symmetries, leela)),
+        (KataGoGuideEncoding(), lambda: encode_katago_guide(records, symmetries, rows)),
     )
     print(f"{len(played)} positions of 19×19, one core, best of {REPEATS}")
     for encoding, kernel in cases:

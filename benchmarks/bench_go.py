@@ -28,7 +28,8 @@ from keima.games.go.board import (
     opponent,
     play,
 )
-from keima.games.go.history import HISTORY, is_legal_move, is_over, legal_moves, play_move
+from keima.games.go.history import HISTORY, is_legal_move, is_over, legal_moves
+from keima.games.go.moves import play_move
 from keima.jit import njit
 
 

@@ -11,8 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from keima.training.importing import ImportReport, import_games
-from keima.training.store import GameStore
+from keima.training.data.importing import ImportReport, import_games
+from keima.training.data.store import GameStore
 
 
 def main() -> None:

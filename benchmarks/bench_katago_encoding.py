@@ -16,20 +16,19 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keima.encodings.go_points import stack
-from keima.encodings.katago import KataGoEncoding, encode_katago
 from keima.errors import IllegalMove
+from keima.games.game import stack
 from keima.games.go import Position
 from keima.games.go.area import calculate_area
 from keima.games.go.board import BOARD, EMPTY, MAX_POINTS
 from keima.games.go.ladders import change_stones, find_ladders, new_scratch
 from keima.games.go.vertices import xy_to_vertex
-from keima.jit import njit
+from keima.jit import Records, njit
+from keima.systems.katago.inputs import KataGoEncoding, encode_katago
 
 REFERENCE = Path(os.environ.get("KEIMA_REFERENCE", Path(__file__).resolve().parents[2] / "shared"))
 FIRST_MOVE, LAST_MOVE = 60, 220
@@ -61,23 +60,23 @@ def middle_games(path: Path, count: int) -> list[Position]:
 
 
 @njit
-def read_ladders(boards: Any, histories: Any, marks: NDArray[np.int8]) -> None:
+def read_ladders(records: Records, marks: NDArray[np.int8]) -> None:
     """What `encode_katago` reads: the ladders of each position's last three boards."""
     scratch = new_scratch()
     past = np.empty(1, BOARD)
-    for i in range(boards.shape[0]):
-        find_ladders(boards[i], histories[i].to_play, marks[0], marks[1], scratch)
-        past[0] = boards[i]
+    for i in range(len(records)):
+        find_ladders(records[i].board, records[i].history.to_play, marks[0], marks[1], scratch)
+        past[0] = records[i].board
         for ago in range(1, 3):
-            change_stones(past[0], histories[i].recent_stones[ago])
+            change_stones(past[0], records[i].history.recent_stones[ago])
             find_ladders(past[0], EMPTY, marks[0], marks[1], scratch)
 
 
 @njit
-def find_areas(boards: Any, area: NDArray[np.int8]) -> None:
+def find_areas(records: Records, area: NDArray[np.int8]) -> None:
     """The areas of each position under area rules."""
-    for i in range(boards.shape[0]):
-        calculate_area(boards[i], area, True, True, True, False)
+    for i in range(len(records)):
+        calculate_area(records[i].board, area, True, True, True, False)
 
 
 def best(work: Callable[[], object]) -> float:
@@ -98,14 +97,14 @@ def main() -> None:
     options = parser.parse_args()
     positions = middle_games(options.file, options.positions)
     n = len(positions)
-    boards, histories = stack(positions)
+    records = stack(positions)
     symmetries = np.arange(n) % 8
     planes, globals_ = np.empty((n, 22, 19, 19), np.float32), np.empty((n, 19), np.float32)
     marks, area = np.zeros((2, MAX_POINTS), np.int8), np.empty(MAX_POINTS, np.int8)
 
-    kernel = best(lambda: encode_katago(boards, histories, symmetries, planes, globals_, False, False, False))
-    ladders = best(lambda: read_ladders(boards, histories, marks))
-    areas = best(lambda: find_areas(boards, area))
+    kernel = best(lambda: encode_katago(records, symmetries, planes, globals_, False))
+    ladders = best(lambda: read_ladders(records, marks))
+    areas = best(lambda: find_areas(records, area))
     encoding = KataGoEncoding()
     whole = best(lambda: encoding.encode(positions, symmetries.tolist()))
     print(f"{n} positions of 19×19, moves {FIRST_MOVE} to {LAST_MOVE}, one core, best of {REPEATS}")

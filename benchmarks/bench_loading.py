@@ -17,18 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from keima.encodings.alphago import AlphaGoEncoding
-from keima.encodings.registry import get_encoding
+from keima.games.archive import FlatGames
+from keima.games.chess.archive.flat import ChessGames
 from keima.games.chess.position import Position as ChessPosition
+from keima.games.go.archive.flat import WHITE_BIT, GoGames
 from keima.games.go.position import Position
 from keima.games.go.rules import Rules
 from keima.games.go.vertices import vertex_to_xy
-from keima.networks.alphago_rollout import RolloutPolicy
-from keima.training.batches import Loader
-from keima.training.flat import FlatGames
-from keima.training.replay import WHITE_BIT
-from keima.training.sampling import stream
-from keima.training.store import GameStore
+from keima.systems.alphago.inputs import AlphaGoEncoding
+from keima.systems.alphago.rollout import RolloutPolicy
+from keima.systems.system import get_encoding
+from keima.training.data.batches import Loader
+from keima.training.data.sampling import stream
+from keima.training.data.store import GameStore
 
 BATCH = 256
 GAMES, MOVES, CHESS_MOVES = 12, 220, 80
@@ -48,12 +49,12 @@ def random_go() -> FlatGames:
             point = 361 if xy is None else xy[1] * 19 + xy[0]
             packed[game, move] = point | (WHITE_BIT if position.to_play == "W" else 0)
             position = position.play(vertex)
-    return FlatGames(
-        game="go",
+    return GoGames(
         moves=packed.reshape(-1),
         start=np.arange(GAMES + 1, dtype=np.int64) * MOVES,
         winner=np.ones(GAMES, np.int8),
         key=np.arange(GAMES, dtype=np.uint64),
+        setup=np.zeros(0, np.uint16),
         setup_start=np.zeros(GAMES + 1, np.int64),
         to_play_first=np.zeros(GAMES, np.uint8),
         xsize=np.full(GAMES, 19, np.uint8),
@@ -61,7 +62,11 @@ def random_go() -> FlatGames:
         rules_index=np.zeros(GAMES, np.uint16),
         rules=(Rules.parse("chinese"),),
         komi=np.full(GAMES, 7.5, np.float32),
+        handicap=np.zeros(GAMES, np.uint8),
         score=np.full(GAMES, 3.5, np.float32),
+        black_rank=np.zeros(GAMES, np.uint16),
+        white_rank=np.zeros(GAMES, np.uint16),
+        ranks=("",),
     )
 
 
@@ -76,14 +81,16 @@ def random_chess() -> FlatGames:
             codes.append(int(position.legal_codes[choice]))
             position = position.play(position.legal()[choice])
         games.append(codes)
-    return FlatGames(
-        game="chess",
+    return ChessGames(
         moves=np.array([code for codes in games for code in codes], np.uint16),
         start=np.concatenate([[0], np.cumsum([len(codes) for codes in games])]).astype(np.int64),
         winner=np.zeros(len(games), np.int8),
         key=np.arange(len(games), dtype=np.uint64),
         start_fen=np.full(len(games), -1, np.int32),
+        start_fens=(),
         chess960=np.zeros(len(games), np.bool_),
+        white_elo=np.full(len(games), -1, np.int16),
+        black_elo=np.full(len(games), -1, np.int16),
     )
 
 

@@ -23,11 +23,11 @@ import numpy as np
 from other_engines import find_engine, katago_visits, lc0_nodes
 
 import keima
-from keima.encodings.encoding import Batch
-from keima.encodings.katago import KataGoEncoding
-from keima.encodings.lc0 import Lc0Encoding
-from keima.networks.network import Heads
 from keima.search import Limits, Search
+from keima.systems.encoding import Batch
+from keima.systems.katago.inputs import KataGoEncoding
+from keima.systems.lc0.inputs import Lc0Encoding
+from keima.systems.network import Heads
 
 
 class NoEncoding:

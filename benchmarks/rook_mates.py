@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from keima.engines.match import Match, MatchOptions
+from keima.engines.match.match import Match, MatchOptions
 
 POSITIONS = Path(__file__).with_name("rook_endings.fen")
 """50 random ones, king and rook against king, the rook's side to move."""

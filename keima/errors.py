@@ -6,6 +6,11 @@ first two as data. The command line prints the message and exits with status 2.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 class KeimaError(Exception):
     """Base of all errors keima raises on purpose.
@@ -22,7 +27,7 @@ class KeimaError(Exception):
         self.source = source
         self.place = place
 
-    def at(self, source: str | None = None, place: str | None = None) -> KeimaError:
+    def at(self, source: str | None = None, place: str | None = None) -> Self:
         """The same error with its place filled in, for the reader that knows the file to re-raise.
 
         A place already known stays in front of the new one's right: outer place first, inner place after it.
@@ -61,3 +66,7 @@ class BadRequest(KeimaError, ValueError):
 
 class BadStore(KeimaError, ValueError):
     """A game store (.parquet) that cannot be read or written, is damaged, or holds something else."""
+
+
+class ConformanceError(KeimaError, AssertionError):
+    """A game or system breaks a law the rest of keima relies on; names the law and a counterexample."""

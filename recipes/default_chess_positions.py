@@ -19,8 +19,9 @@ from pathlib import Path
 import chess
 
 from keima.errors import BadPosition
-from keima.games.chess.pgn import GameRecord, format_pgn, read_pgn
 from keima.games.chess.position import Position
+from keima.games.chess.records import GameRecord, format_pgn
+from keima.games.files import read_records
 
 SEED = 2026
 OPENINGS = 8000
@@ -76,7 +77,7 @@ def blunders(count: int, folder: Path, latest: int = 1000) -> Iterator[str]:
     """
     rng = random.Random(SEED)
     files = sorted(folder.glob("*.pgn"))
-    games = [game for file in files for game in read_pgn(file) if isinstance(game, GameRecord) and game.moves]
+    games = [game for game in read_records(files) if isinstance(game, GameRecord) and game.moves]
     lengths = [min(len(game.moves), latest) for game in games]
     pairs = list(zip(games, lengths, strict=True))
     found: set[str] = set()

@@ -27,6 +27,21 @@ def pytest_configure() -> None:
     os.sched_setaffinity(0, cores[first : first + part])
 
 
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport:
+    """Where the reference data are, a test that needs them and skips has failed: it would go unseen."""
+    report = pytest.TestReport.from_item_and_call(item, call)
+    needs = "reference" in getattr(item, "fixturenames", ()) or item.get_closest_marker("reference") is not None
+    if report.skipped and not hasattr(report, "wasxfail") and needs and (reference_folder() / "golden").is_dir():
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} skipped, though the reference data are there: {report.longrepr}"
+    return report
+
+
+def reference_folder() -> Path:
+    """KEIMA_REFERENCE, default ../shared beside the checkout."""
+    return Path(os.environ.get("KEIMA_REFERENCE", DEFAULT_REFERENCE))
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _fresh_networks_of_a_module() -> None:
     """Networks that fixtures make with random weights are the same in every run."""
@@ -47,7 +62,7 @@ def _seed() -> None:
 @pytest.fixture(scope="session")
 def reference() -> Path:
     """The reference folder (nets/, golden/, data/): KEIMA_REFERENCE, default ../shared beside the checkout."""
-    folder = Path(os.environ.get("KEIMA_REFERENCE", DEFAULT_REFERENCE))
+    folder = reference_folder()
     if not (folder / "golden").is_dir():
         pytest.skip(f"reference data not found at {folder} (set KEIMA_REFERENCE)")
     return folder
@@ -69,7 +84,7 @@ def _quick_training() -> Iterator[None]:
     """No pictures, which take longer than small trainings; PyTorch has one thread, and later as many as before."""
     import torch
 
-    from keima.training import loop
+    from keima.training.run import loop
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

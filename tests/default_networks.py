@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keima.weights import defaults
+from keima.systems.files import defaults
 
 LACKS = "this installation has no default network for"
 

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from keima.cli.common import (
     Backend,
     BatchSize,
+    NetworkOptions,
     Precision,
     Threads,
     complain,
     network_file,
     open_evaluator,
     open_network,
+    read_options,
     say,
 )
+from keima.errors import BadRequest
+from keima.plain import Data, Fields
 
 if TYPE_CHECKING:
-    from keima.engines.analysis_settings import Settings
+    from keima.engines.analysis.settings import Settings
     from keima.inference.evaluator import Evaluator
     from keima.search.search import Search
 
@@ -41,8 +44,6 @@ Without --net, keima's own small Go network answers, with --net chess its chess 
 A query: {"id": "1", "moves": [["B","Q16"]], "rules": "chinese", "komi": 7.5, "boardXSize": 19, "boardYSize": 19}
 In KaTrain, this program can stand in place of katago, or the command above in its settings.
 """
-
-_WARM_UP_VISITS = 24
 
 
 def analysis(
@@ -76,6 +77,7 @@ def analysis(
     precision: Precision = "auto",
     batch: BatchSize = 8,
     threads: Threads = None,
+    option: NetworkOptions = None,
     quit_without_waiting: Annotated[
         bool,
         typer.Option("--quit-without-waiting", "-quit-without-waiting", help="When the input ends, drop what is open."),
@@ -86,40 +88,37 @@ def analysis(
     Programs written for KataGo (KaTrain, scripts) work unchanged, its command line included. Networks of other systems
     answer in the same way; for chess, queries say "game": "chess". The fields: docs/analysis.md.
     """
-    from keima.engines.analysis import AnalysisEngine, read_lines
-    from keima.search.presets import find_preset
+    from keima.engines.analysis.engine import PROFILE, AnalysisEngine, read_lines
+    from keima.engines.session import prepare
+    from keima.games.game import GAMES, get_game
     from keima.search.search import Search
 
+    bound = read_options(option)
     settings = _settings(config, override_config or [], visits, analysis_threads, report_as)
-    path = network_file(net, "go")
+    if settings.profile is None and PROFILE in bound:
+        settings = replace(settings, profile=str(bound[PROFILE]))
+    path = network_file(net, next(iter(GAMES)))
     network = open_network(path)
-    find_preset(preset, network.system, dict(settings.parameters))
-    evaluator = open_evaluator(network, backend, precision, batch, threads)
+    say(f"keima: preparing {network.pedigree.name} ({network.system})")
+    evaluator = open_evaluator(network, backend, precision, batch, threads).bind(**bound)
     models = [_model(path, evaluator)]
     human = None
     if human_model is not None:
         human = open_evaluator(open_network(human_model), backend, precision, batch, threads)
         models.append(_model(human_model, human))
 
-    def open_search(parameters: Mapping[str, Any]) -> Search:
-        return Search(evaluator, preset, memory=memory << 20, **parameters)
+    def open_search(bound_one: Evaluator, parameters: Fields) -> Search:
+        return Search(bound_one, preset, memory=memory << 20, **parameters)
 
-    _warm_up(open_search({}), evaluator)
-    engine = AnalysisEngine(open_search, settings, models=models, human=human, log=complain)
+    engine = AnalysisEngine(evaluator, open_search, settings, models=models, human=human, log=complain)
+    try:
+        prepare(engine.search_with(settings), get_game(evaluator.encoding.game).from_json({}))
+    except BadRequest as error:  # a human network whose queries are to say whom it imitates
+        complain(str(error))
     say("Started, ready to begin handling requests")
     output = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii", newline="\n", buffering=1)
     with output:
         engine.run(read_lines(sys.stdin.buffer), lambda line: output.write(line + "\n"), wait=not quit_without_waiting)
-
-
-def _warm_up(search: Search, evaluator: Evaluator) -> None:
-    """Compile what the first queries would otherwise wait for, with their time limits running."""
-    from keima.games import chess, go
-    from keima.search.limits import Limits
-
-    is_chess = evaluator.network.encoding.game == "chess"
-    search.set_position(chess.Position.start() if is_chess else go.Position.start())
-    search.run(Limits(visits=_WARM_UP_VISITS))
 
 
 def _settings(
@@ -130,7 +129,7 @@ def _settings(
     Raises:
         BadRequest: a file that cannot be read, or a value that a setting does not take.
     """
-    from keima.engines.analysis_settings import (
+    from keima.engines.analysis.settings import (
         Settings,
         apply_settings,
         read_config,
@@ -138,7 +137,7 @@ def _settings(
         read_perspective,
     )
 
-    changes: dict[str, Any] = {} if config is None else read_config(config)
+    changes: Data = {} if config is None else read_config(config)
     for text in overrides:
         changes |= read_overrides(text)
     applied = apply_settings(Settings(workers=2), changes)
@@ -154,7 +153,7 @@ def _settings(
     return settings
 
 
-def _model(path: str, evaluator: Evaluator) -> dict[str, Any]:
+def _model(path: str, evaluator: Evaluator) -> Data:
     """What `query_models` says of a network."""
     network = evaluator.network
     config = getattr(network, "config", None)
@@ -162,7 +161,7 @@ def _model(path: str, evaluator: Evaluator) -> dict[str, Any]:
         "name": Path(path).name,
         "internalName": network.pedigree.name,
         "maxBatchSize": evaluator.batch_size,
-        "usesHumanSLProfile": "metadata" in network.input_names,
+        "usesHumanSLProfile": "profile" in evaluator.encoding.options,
         "version": getattr(config, "version", None),
         "usingFP16": "false",
         "system": network.system,

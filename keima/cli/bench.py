@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,8 +13,10 @@ from keima.cli.common import open_evaluator, open_network
 from keima.errors import BadRequest
 
 if TYPE_CHECKING:
+    from keima.games.position import Position
     from keima.inference.evaluator import Evaluator
-    from keima.networks.network import Network
+    from keima.systems.encoding import Batch
+    from keima.systems.network import Network
 
 EXAMPLES = """Examples:
 
@@ -58,7 +60,9 @@ def bench(
             _print_row(network, positions, kind, size, seconds, rounds)
 
 
-def _print_row(network: Network, positions: list[Any], precision: str, batch: int, seconds: float, rounds: int) -> None:
+def _print_row(
+    network: Network, positions: list[Position], precision: str, batch: int, seconds: float, rounds: int
+) -> None:
     try:
         evaluator = open_evaluator(network, "openvino", precision, batch)
     except BadRequest as error:
@@ -80,12 +84,14 @@ def _print_row(network: Network, positions: list[Any], precision: str, batch: in
     print(f"  {precision:10}{batch:>6}{alone:>18,.0f}  {shares}")
 
 
-def middle_game(game: str, count: int) -> list[Any]:
+def middle_game(game: str, count: int) -> list[Position]:
     """Positions 30 plies into random games, on the game's usual board; the same ones every time."""
+    from keima.games.game import GAMES
+
     choose = random.Random(1)
-    positions: list[Any] = []
+    positions: list[Position] = []
     while len(positions) < count:
-        position = _start(game)
+        position = GAMES[game].playing.start()
         for _ in range(30):
             moves = [move for move in position.legal() if move != "pass"]
             if not moves:
@@ -94,16 +100,6 @@ def middle_game(game: str, count: int) -> list[Any]:
         else:
             positions.append(position)
     return positions
-
-
-def _start(game: str) -> Any:
-    if game == "chess":
-        from keima.games.chess.position import Position as ChessPosition
-
-        return ChessPosition.start()
-    from keima.games.go.position import Position
-
-    return Position.start(size=19)
 
 
 def best_of(runs: dict[str, Run], seconds: float, rounds: int) -> dict[str, float]:
@@ -128,7 +124,7 @@ def _timed(step: Callable[[], int]) -> Run:
     return run
 
 
-def encoding(network: Network, positions: list[Any]) -> Run:
+def encoding(network: Network, positions: list[Position]) -> Run:
     """Positions/s from positions to planes."""
     encode = network.encoding.encode
 
@@ -139,7 +135,7 @@ def encoding(network: Network, positions: list[Any]) -> Run:
     return _timed(step)
 
 
-def whole_positions(evaluator: Evaluator, positions: list[Any]) -> Run:
+def whole_positions(evaluator: Evaluator, positions: list[Position]) -> Run:
     """Positions/s from positions to answers by name."""
 
     def step() -> int:
@@ -149,7 +145,7 @@ def whole_positions(evaluator: Evaluator, positions: list[Any]) -> Run:
     return _timed(step)
 
 
-def batches(evaluator: Evaluator, encoded: Any) -> Run:
+def batches(evaluator: Evaluator, encoded: Batch) -> Run:
     """Positions/s of encoded batches, two under way."""
 
     def run(seconds: float) -> float:
@@ -165,10 +161,9 @@ def batches(evaluator: Evaluator, encoded: Any) -> Run:
     return run
 
 
-def openvino_alone(network: Network, encoded: Any, precision: str, hint: str) -> Run:
+def openvino_alone(network: Network, encoded: Batch, precision: str, hint: str) -> Run:
     """Positions/s of the graph itself on OpenVINO's own request queue, with nothing around it."""
-    import openvino
-
+    from keima.inference.offline import openvino
     from keima.inference.openvino_backend import convert
 
     config = {"PERFORMANCE_HINT": hint, "INFERENCE_PRECISION_HINT": precision}

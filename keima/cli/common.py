@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -19,13 +19,14 @@ from keima.atomic import replacing
 from keima.errors import BadRequest, KeimaError
 
 if TYPE_CHECKING:
+    from keima.games.positions import PositionLine
     from keima.inference.evaluator import Evaluator
-    from keima.networks.network import Network
+    from keima.systems.network import Network
 
 FAILED = 2
 """Exit status when something could not be read or done."""
 INTERRUPTED = 130
-STDOUT = "-"
+STDIN = STDOUT = "-"
 
 NetArgument = Annotated[
     str, typer.Argument(metavar="NET", help="Network file, of any supported format; go or chess: the default network.")
@@ -36,6 +37,10 @@ Symmetry = Annotated[str, typer.Option(help="0 to 7 (1 flips rows, 2 columns, 4 
 Temperature = Annotated[float, typer.Option(help="Of the policy: below 1 sharper, above 1 flatter.")]
 BatchSize = Annotated[int, typer.Option("--batch", min=1, help="Positions evaluated together.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores if not given.")]
+NetworkOptions = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="NAME=VALUE", help="An option of the network: profile=rank_5k. Repeatable."),
+]
 Output = Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="Where to write; - is standard output.")]
 
 RunFolder = Annotated[str | None, typer.Option("-o", "--output", metavar="RUN", help="Folder; runs/NAME if not given.")]
@@ -48,7 +53,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 class Group(TyperGroup):
     """The command group: errors of ours become one line on stderr and status 2, never a traceback."""
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: Any) -> object:
         """Run the verb, and turn what goes wrong into a message and an exit status."""
         try:
             return super().invoke(ctx)
@@ -102,7 +107,7 @@ def open_output(path: str) -> Iterator[IO[str]]:
         raise BadRequest(f"cannot be written: {error.strerror or error}", source=path) from error
 
 
-def write_line(stream: IO[str], line: dict[str, Any]) -> None:
+def write_line(stream: IO[str], line: Mapping[str, object]) -> None:
     """One JSON object a line; escaped to ASCII where the stream's encoding lacks a character (or it is half of one)."""
     text = json.dumps(line, ensure_ascii=False)
     try:
@@ -125,35 +130,69 @@ def read_symmetry(text: str) -> int | str:
     raise BadRequest(f"--symmetry takes 0 to 7 or average, not {text!r}")
 
 
+def read_options(texts: list[str] | None) -> dict[str, object]:
+    """Options of a network by name, for `Evaluator.bind`; a value that is a number is one.
+
+    Raises:
+        BadRequest: a text that is no NAME=VALUE.
+    """
+    found: dict[str, object] = {}
+    for text in texts or []:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise BadRequest(f"--option takes NAME=VALUE, not {text!r}")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+def line_options(line: PositionLine) -> dict[str, object]:
+    """The options of networks that a POSITIONS line carries."""
+    from keima.systems.system import SYSTEMS
+
+    names = {name for system in SYSTEMS.values() for name in system.options}
+    return {name: value for name, value in line.others.items() if name in names}
+
+
 def network_file(net: str | None, game: str) -> str:
     """The file of the network that was named, else of the default network of that game.
 
     Raises:
         BadWeights: this installation lacks the default network.
     """
-    from keima.weights.defaults import default_network, find_network
+    from keima.systems.files.defaults import default_network, find_network
 
     return str(default_network(game)) if net is None else find_network(net)
 
 
 def open_network(net: str) -> Network:
-    """Load a network: a file, or for "go" and "chess" the default network where no file is called so.
+    """Load a network: a file, or for a game's name its default network where no file is called so.
 
     Raises:
         BadWeights, UnsupportedNetwork: as `keima.load`.
     """
-    from keima.weights.defaults import find_network
-    from keima.weights.load import load
+    from keima.systems.files.defaults import find_network
+    from keima.systems.files.load import load
 
     return load(find_network(net))
 
 
-def open_evaluator(network: Network, backend: str, precision: str, batch: int, threads: int | None = None) -> Evaluator:
-    """An evaluator of a loaded network.
+def open_evaluator(
+    network: Network,
+    backend: str,
+    precision: str,
+    batch: int,
+    threads: int | None = None,
+    options: Mapping[str, object] | None = None,
+) -> Evaluator:
+    """An evaluator of a loaded network, with the network's own options bound.
 
     Raises:
         BadRequest: an option it does not know.
     """
     from keima.inference.evaluator import Evaluator
 
-    return Evaluator(network, backend=backend, precision=precision, batch_size=batch, threads=threads)
+    evaluator = Evaluator(network, backend=backend, precision=precision, batch_size=batch, threads=threads)
+    return evaluator.bind(**options) if options else evaluator

@@ -22,7 +22,7 @@ def convert(
     target: Annotated[str, typer.Argument(metavar="OUT", help="Its ending chooses the format.")],
 ) -> None:
     """Write a network in the format that OUT's ending names: .safetensors, .bin.gz, .pb.gz, .txt.gz."""
-    from keima.weights.load import save
+    from keima.systems.files.load import save
 
     network = open_network(source)
     save(network, target)

@@ -7,29 +7,32 @@ import threading
 from collections.abc import Iterator
 from itertools import islice
 from queue import Queue
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from keima.cli.common import (
     FAILED,
+    STDIN,
     Backend,
     BatchSize,
     NetArgument,
+    NetworkOptions,
     Output,
     Precision,
     Symmetry,
     Temperature,
     Threads,
     complain,
+    line_options,
     open_evaluator,
     open_network,
     open_output,
+    read_options,
     read_symmetry,
     write_line,
 )
 from keima.errors import BadRequest, KeimaError
-from keima.games.files import STDIN
 
 if TYPE_CHECKING:
     from keima.games.positions import BadLine, PositionLine
@@ -43,6 +46,7 @@ EXAMPLES = """Examples:
   echo '{"game": "chess", "moves": ["e2e4"]}' | keima eval maia-1900.pb.gz -
   keima eval maia-1900.pb.gz positions.jsonl --temperature 0.5
   keima eval kata1-b18c384nbt.bin.gz positions.jsonl.gz --symmetry average --precision bf16
+  keima eval b18c384nbt-humanv0.bin.gz positions.jsonl --option profile=rank_5k
 
 A line: {"id": 7, "game": "go", "rules": "chinese", "komi": 7.5, "moves": [["B","Q16"],["W","D4"]]}
 """
@@ -60,6 +64,7 @@ def evaluate(
     temperature: Temperature = 1.0,
     batch: BatchSize = 8,
     threads: Threads = None,
+    option: NetworkOptions = None,
     output: Output = "-",
 ) -> None:
     """Evaluate positions: policy, win/draw/loss, lead, ownership, for the side to move.
@@ -71,7 +76,7 @@ def evaluate(
     usual = read_symmetry(symmetry)
     if not 0 < temperature < math.inf:
         raise BadRequest(f"--temperature takes a number above 0, not {temperature}")
-    evaluator = open_evaluator(open_network(net), backend, precision, batch, threads)
+    evaluator = open_evaluator(open_network(net), backend, precision, batch, threads, read_options(option))
     failed = False
     with open_output(output) as stream:
         for chunk in _chunks(read_positions(positions), waits=positions == STDIN):
@@ -92,22 +97,24 @@ def _chunks(lines: Iterator[PositionLine | BadLine], waits: bool) -> Iterator[li
         return
     ready: Queue[PositionLine | BadLine | BaseException | None] = Queue(CHUNK)
     threading.Thread(target=_read_ahead, args=(lines, ready), daemon=True).start()
-    item: Any = ...
-    while not (item is None or isinstance(item, BaseException)):
+    ended = False
+    while not ended:
         chunk = []
-        item = ready.get()
-        while not (item is None or isinstance(item, BaseException)):
-            chunk.append(item)
-            if len(chunk) == CHUNK or ready.empty():
-                break
+        while not (chunk and (len(chunk) == CHUNK or ready.empty())):
             item = ready.get()
+            ended = item is None or isinstance(item, BaseException)
+            if item is None or isinstance(item, BaseException):
+                break
+            chunk.append(item)
         if chunk:
             yield chunk
-    if item is not None:
+    if isinstance(item, BaseException):
         raise item
 
 
-def _read_ahead(lines: Iterator[PositionLine | BadLine], ready: Queue[Any]) -> None:
+def _read_ahead(
+    lines: Iterator[PositionLine | BadLine], ready: Queue[PositionLine | BadLine | BaseException | None]
+) -> None:
     """Put the lines where they can be fetched; None, or the error that ended them, comes last."""
     try:
         for line in lines:
@@ -120,11 +127,11 @@ def _read_ahead(lines: Iterator[PositionLine | BadLine], ready: Queue[Any]) -> N
 
 def answer_lines(
     lines: list[PositionLine | BadLine], evaluator: Evaluator, symmetry: int | str, temperature: float = 1.0
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[dict[str, object]]:
     """The answers of some lines, in their order; positions the network cannot take become errors of their own."""
     from keima.games.positions import BadLine
 
-    answers: dict[int, dict[str, Any]] = {}
+    answers: dict[int, dict[str, object]] = {}
     good: list[tuple[int, PositionLine]] = []
     for number, line in enumerate(lines):
         if isinstance(line, BadLine):
@@ -145,16 +152,13 @@ def answer_lines(
 
 def _evaluate(
     lines: list[PositionLine], evaluator: Evaluator, symmetry: int | str, temperature: float
-) -> list[dict[str, Any]]:
-    options: dict[str, Any] = {
-        "symmetry": [symmetry if line.symmetry is None else line.symmetry for line in lines],
-        "temperature": temperature,
-    }
-    profiles = [line.options.get("profile") for line in lines]
-    if any(profile is not None for profile in profiles):
-        options["profile"] = profiles
-    optimism = [line.options.get("policy_optimism", 0.0) for line in lines]
-    if any(optimism):
-        options["policy_optimism"] = optimism
-    evaluations = evaluator([line.position for line in lines], **options)
+) -> list[dict[str, object]]:
+    found = [line_options(line) for line in lines]
+    names = dict.fromkeys(name for options in found for name, value in options.items() if value != 0)
+    evaluations = evaluator(
+        [line.position for line in lines],
+        symmetry=[symmetry if line.symmetry is None else line.symmetry for line in lines],
+        temperature=temperature,
+        **{name: [options.get(name) for options in found] for name in names},
+    )
     return [{"id": line.id, **answer.to_json()} for line, answer in zip(lines, evaluations, strict=True)]

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keima.cli.common import Backend, BatchSize, Precision, Threads, network_file, open_evaluator, open_network, say
+from keima.cli.common import (
+    Backend,
+    BatchSize,
+    NetworkOptions,
+    Precision,
+    Threads,
+    network_file,
+    open_evaluator,
+    open_network,
+    read_options,
+    say,
+)
+from keima.plain import Fields
 
 if TYPE_CHECKING:
+    from keima.inference.evaluator import Evaluator
     from keima.search.search import Search
 
 EXAMPLES = """Examples:
@@ -53,21 +65,25 @@ def gtp(
     profile: Annotated[
         str | None, typer.Option(help="Whom to imitate: rank_5k, proyear_1990, ... (human networks).")
     ] = None,
+    option: NetworkOptions = None,
     name: Annotated[str, typer.Option(help='The answer to "name"; Lizzie wants KataGo.')] = "keima",
     memory: Annotated[int, typer.Option(min=16, metavar="MIB", help="Most memory of the search tree.")] = 1024,
     seed: Annotated[int, typer.Option(min=0, help="Of everything random in the search.")] = 0,
 ) -> None:
     """Speak GTP on standard input and output."""
-    from keima.engines.gtp import Engine, Options
+    from keima.engines.gtp import GAME
+    from keima.engines.gtp.commands import COMMANDS
+    from keima.engines.gtp.engine import Engine, Options
     from keima.search.search import Search
-    from keima.weights.rollout import read_rollout
+    from keima.systems.files.load import load_rollout
 
-    evaluator = open_evaluator(open_network(network_file(net, "go")), backend, precision, batch, threads)
-    policy = None if rollout is None else read_rollout(rollout)
+    network = open_network(network_file(net, GAME))
+    say(f"keima: preparing {network.pedigree.name} ({network.system})")
+    evaluator = open_evaluator(network, backend, precision, batch, threads)
+    policy = None if rollout is None else load_rollout(rollout)
 
-    def make_search(overrides: Mapping[str, float]) -> Search:
-        numbers: dict[str, Any] = dict(overrides)
-        return Search(evaluator, preset, seed=seed, memory=memory << 20, rollout_policy=policy, **numbers)
+    def make_search(bound: Evaluator, overrides: Fields) -> Search:
+        return Search(bound, preset, seed=seed, memory=memory << 20, rollout_policy=policy, **overrides)
 
     options = Options(
         name=name,
@@ -78,10 +94,9 @@ def gtp(
         ponder=ponder,
         resign_threshold=resign_threshold,
         resign_turns=resign_turns,
-        profile=profile,
+        bound=read_options(option) | ({} if profile is None else {"profile": profile}),
     )
-    engine = Engine(evaluator, make_search, options)
-    network = evaluator.network
-    say(f"keima: {network.pedigree.name} ({network.system}), {evaluator.backend} {evaluator.precision}; GTP ready")
-    engine.warm_up()
+    engine = Engine(evaluator, make_search, options, COMMANDS)
+    engine.prepare()
+    say(f"keima: {evaluator.backend} {evaluator.precision}; GTP ready")
     engine.run(sys.stdin.buffer, sys.stdout.buffer)

@@ -8,24 +8,9 @@ from typing import Annotated
 
 import typer
 
-from keima.cli import (
-    analysis,
-    bench,
-    bench_train,
-    compress,
-    convert,
-    data,
-    eval,
-    gtp,
-    match,
-    planes,
-    review,
-    show,
-    study,
-    train,
-    uci,
-)
+from keima.cli import analysis, bench, convert, eval, gtp, match, planes, review, show, uci
 from keima.cli.common import Group
+from keima.cli.training import bench_train, compress, data, study, train
 
 app = typer.Typer(
     cls=Group,

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,8 +15,9 @@ from keima.cli.common import Threads, open_output
 from keima.errors import BadRequest
 
 if TYPE_CHECKING:
-    from keima.engines.match import Match, MatchOptions
-    from keima.engines.results import GameResult, Summary
+    from keima.engines.match.elo import Sprt
+    from keima.engines.match.match import Match, MatchOptions
+    from keima.engines.match.results import GameResult, Summary
 
 EXAMPLES = """Examples:
 
@@ -25,6 +26,7 @@ EXAMPLES = """Examples:
   keima match kata1-b6c96.bin.gz "gtp:gnugo --mode gtp --level 10" --games 40 -o vs-gnugo
   keima match NET,visits=400 NET,visits=100 --size 9 --games 200
   keima match NET,preset=katago NET,preset=alphago-zero --size 9 --sprt 0,35
+  keima match b18c384nbt-humanv0.bin.gz,visits=40,profile=rank_5k go,visits=40 --size 9
   keima match maia-1900.pb.gz,visits=200 policy:maia-1900.pb.gz --games 200
   keima match maia-1900.pb.gz,visits=800 "uci,nodes=1000:stockfish" --openings book.pgn --time 60+0.6
 
@@ -32,7 +34,7 @@ Where a player's NET is go or chess, keima's own network of that game plays (doc
 Run it again with the same -o, and it goes on where it was interrupted.
 """
 
-PLAYER_HELP = "NET[,visits=N,...], policy:NET, gtp:COMMAND or uci,nodes=N:COMMAND."
+PLAYER_HELP = "NET[,visits=N,profile=P,...], policy:NET, gtp:COMMAND or uci,nodes=N:COMMAND."
 
 
 def match(
@@ -44,7 +46,7 @@ def match(
     ] = None,
     visits: Annotated[int, typer.Option(min=1, help="Visits a move of networks that name none.")] = 100,
     time: Annotated[str | None, typer.Option(metavar="T", help="Clock: 300, 60+0.6 or 60/3x10, in seconds.")] = None,
-    size: Annotated[str, typer.Option(help="Go board: 19, 9, or 13x9.")] = "19",
+    size: Annotated[str | None, typer.Option(help="Go board: 9, or 13x9; 19 if not given.")] = None,
     rules: Annotated[
         str | None, typer.Option(help="Go rules: area (default), or KataGo's names, JSON or shorthand.")
     ] = None,
@@ -79,13 +81,13 @@ def match(
 
     An engine that crashes, hangs, or answers nonsense loses that game, and is named. docs/matches.md tells the rest.
     """
-    from keima.engines.match import AREA_RULES, Match, MatchOptions
-    from keima.engines.players import Settings
+    from keima.engines.match.match import Match, MatchOptions
+    from keima.engines.match.players import Settings
 
     options = MatchOptions(
         games=games,
-        size=_size(size),
-        rules=AREA_RULES if rules in (None, "area") else rules,
+        size=None if size is None else _size(size),
+        rules=None if rules == "area" else rules,
         komi=komi,
         openings=openings,
         opening_plies=plies,
@@ -116,9 +118,9 @@ def _size(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2] or found[1])
 
 
-def _sprt(text: str) -> Any:
+def _sprt(text: str) -> Sprt:
     """The test of an --sprt option."""
-    from keima.engines.elo import Sprt
+    from keima.engines.match.elo import Sprt
 
     try:
         numbers = [float(part) for part in text.split(",")]

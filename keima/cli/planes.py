@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keima.cli.common import FAILED, Output, Symmetry, complain, open_output, read_symmetry, write_line
+from keima.cli.common import FAILED, Output, Symmetry, complain, line_options, open_output, read_symmetry, write_line
 from keima.errors import BadRequest, KeimaError
 
 if TYPE_CHECKING:
-    from keima.encodings.encoding import Encoding
+    import numpy as np
+    from numpy.typing import NDArray
+
     from keima.games.positions import BadLine, PositionLine
+    from keima.systems.encoding import Encoding
 
 EXAMPLES = """Examples:
 
@@ -34,8 +37,8 @@ def planes(
 
     A line that cannot be read is answered with {"id": …, "error": "…"}, the others as usual; the exit status is then 2.
     """
-    from keima.encodings.registry import get_encoding
     from keima.games.positions import read_positions
+    from keima.systems.system import get_encoding
 
     usual = read_symmetry(symmetry)
     chosen = get_encoding(encoding)
@@ -50,7 +53,7 @@ def planes(
         raise typer.Exit(FAILED)
 
 
-def _answer(line: PositionLine | BadLine, encoding: Encoding, symmetry: int | str) -> dict[str, Any]:
+def _answer(line: PositionLine | BadLine, encoding: Encoding, symmetry: int | str) -> dict[str, object]:
     """A line's planes, or what is wrong with it."""
     from keima.games.positions import BadLine
 
@@ -62,29 +65,29 @@ def _answer(line: PositionLine | BadLine, encoding: Encoding, symmetry: int | st
         return {"id": line.id, "error": str(error.at(line.source, line.place))}
 
 
-def encode_line(line: PositionLine, encoding: Encoding, symmetry: int | str) -> dict[str, Any]:
+def encode_line(line: PositionLine, encoding: Encoding, symmetry: int | str) -> dict[str, object]:
     """The `planes` and, where the encoding has them, `globals` of one line, as nested lists.
 
     Raises:
         UnsupportedPosition: the encoding cannot take the position.
         BadRequest: a symmetry it does not have.
     """
+    from keima.systems.encoding import symmetry_names
+
     chosen = symmetry if line.symmetry is None else line.symmetry
-    if not isinstance(chosen, int) or chosen >= encoding.symmetries:
-        raise BadRequest(
-            f"planes are made in one symmetry, below {encoding.symmetries} for {encoding.name}; not {chosen}"
-        )
+    if chosen not in encoding.symmetries:
+        names = symmetry_names(encoding.symmetries)
+        raise BadRequest(f"planes are made in one symmetry, for {encoding.name} {names}; not {chosen}")
     encoding.check(line.position)
-    options = {name: [value] for name, value in line.options.items()}
-    batch = encoding.encode([line.position], chosen, options or None)
-    answer: dict[str, Any] = {"planes": _plain(batch.inputs["planes"][0])}
+    batch = encoding.bind(**line_options(line)).encode([line.position], chosen)
+    answer: dict[str, object] = {"planes": _plain(batch.inputs["planes"][0])}
     for name in ("globals", "metadata"):
         if name in batch.inputs:
             answer[name] = _plain(batch.inputs[name][0])
     return answer
 
 
-def _plain(array: Any) -> Any:
+def _plain(array: NDArray[np.float32]) -> object:
     """Nested lists of numbers, whole ones as integers and the others as short as float32 allows."""
     if array.ndim:
         return [_plain(part) for part in array]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,7 @@ from keima.cli.common import (
     FAILED,
     Backend,
     BatchSize,
+    NetworkOptions,
     Precision,
     Symmetry,
     Threads,
@@ -22,9 +23,11 @@ from keima.cli.common import (
     open_evaluator,
     open_network,
     open_output,
+    read_options,
     read_symmetry,
 )
-from keima.errors import KeimaError
+from keima.errors import BadRecord
+from keima.plain import Data
 
 if TYPE_CHECKING:
     from keima.review.analysis import Judge
@@ -39,6 +42,7 @@ EXAMPLES = """Examples:
   keima review my-games/ archive.zip --net kata1-b18c384nbt.bin.gz -o reports --symmetry average
   keima review game.sgf --net kata1-b18c384nbt.bin.gz --visits 50
   keima review games.pgn --net maia-1900.pb.gz
+  keima review game.sgf --net b18c384nbt-humanv0.bin.gz --option profile=rank_5k
 
 Without --net, keima's own small network of the game judges (docs/default-networks.md).
 
@@ -52,7 +56,7 @@ and options. --json writes the review of docs/review-json.md: one object, or for
 
 
 def review(
-    games: Annotated[list[str], typer.Argument(metavar="GAME...", help="SGF or PGN: files, .gz, .zip, folders.")],
+    games: Annotated[list[str], typer.Argument(metavar="GAME...", help="Records: files, .gz, .zip, folders.")],
     net: Annotated[
         str | None, typer.Option(metavar="NET", help="Network file that judges; keima's own if not given.")
     ] = None,
@@ -67,6 +71,7 @@ def review(
     symmetry: Symmetry = "0",
     batch: BatchSize = 8,
     threads: Threads = None,
+    option: NetworkOptions = None,
     visits: Annotated[
         int, typer.Option(min=0, help="Search each position with N visits; 0: the network alone, the quickest.")
     ] = 0,
@@ -78,10 +83,18 @@ def review(
 
     The pages' names are printed. A game that cannot be read is reported, the others go on; the exit status is then 2.
     """
-    from keima.review.batch import Reviewer, plan, read_records
-    from keima.weights.defaults import default_network, find_network
+    from itertools import islice
 
-    options = {"symmetry": read_symmetry(symmetry), "precision": "f32" if precision == "auto" else precision}
+    from keima.games.files import read_records
+    from keima.review.batch import Reviewer, plan
+    from keima.systems.files.defaults import default_network, find_network
+
+    own = read_options(option)
+    options: dict[str, object] = {
+        "symmetry": read_symmetry(symmetry),
+        "precision": "f32" if precision == "auto" else precision,
+        **({"network": own} if own else {}),
+    }
     if visits:
         from keima.review.variations import check_search
 
@@ -89,11 +102,11 @@ def review(
         check_search(options)
 
     def reviewer(path: str) -> Reviewer:
-        return Reviewer(path, options, lambda: _open_judge(path, backend, precision, batch, threads))
+        return Reviewer(path, options, lambda: _open_judge(path, backend, precision, batch, threads, own))
 
     named = None if net is None else reviewer(find_network(net))
-    records = read_records(games, limit)
-    played = sorted({record.game for record in records if not isinstance(record, KeimaError)})
+    records = list(islice(read_records(games), limit))
+    played = sorted({record.game for record in records if not isinstance(record, BadRecord)})
     reviewers = {game: named or reviewer(str(default_network(game))) for game in played}
     tasks = plan(records, output)
     with open_output(json_path) if json_path else nullcontext() as stream:
@@ -105,8 +118,8 @@ def review(
 
 
 def _open_judge(
-    net: str, backend: str, precision: str, batch: int, threads: int | None
-) -> tuple[Judge, dict[str, Any]]:
+    net: str, backend: str, precision: str, batch: int, threads: int | None, own: dict[str, object]
+) -> tuple[Judge, Data]:
     network = open_network(net)
     pedigree = network.pedigree
     facts = {
@@ -115,7 +128,7 @@ def _open_judge(
         "system": network.system,
         "format": pedigree.format,
     }
-    return open_evaluator(network, backend, precision, batch, threads), facts
+    return open_evaluator(network, backend, precision, batch, threads, own), facts
 
 
 def _run(
@@ -165,7 +178,7 @@ def _progress(total: int) -> Iterator[tuple[Begin, Callable[[int], None] | None]
         positions = progress.add_task("positions", total=None)
 
         def begin(number: int, task: Task) -> None:
-            length = 2 * len(getattr(task.record, "moves", ())) + 1
+            length = 1 if isinstance(task.record, BadRecord) else 2 * len(task.record.turns) + 1
             progress.reset(positions, total=length, description=task.page.stem[:40])
             if games is not None:
                 progress.update(games, completed=number - 1)

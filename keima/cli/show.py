@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keima.cli.common import Backend, Symmetry, open_evaluator, open_network, read_symmetry, say
-from keima.errors import BadRequest, KeimaError
+from keima.errors import BadRecord, BadRequest
+from keima.plain import Data
 
 if TYPE_CHECKING:
-    from keima.networks.network import Network
+    from keima.games.position import Position
+    from keima.systems.network import Network
 
 EXAMPLES = """Examples:
 
@@ -58,7 +60,7 @@ def show(
 
 
 def _print_names() -> None:
-    from keima.networks.registry import list_networks
+    from keima.systems.registry import list_networks
 
     for entry in list_networks():
         print(f"{entry.name:28}{entry.note}")
@@ -71,8 +73,8 @@ def open_or_create(net: str) -> Network:
         BadRequest: none of them; the message lists the names.
         BadWeights, UnsupportedNetwork: a file that cannot be read, or this installation lacks the default network.
     """
-    from keima.networks.registry import create
-    from keima.weights.defaults import DEFAULT_NETWORKS
+    from keima.systems.files.defaults import DEFAULT_NETWORKS
+    from keima.systems.registry import create
 
     if Path(net).exists() or net in DEFAULT_NETWORKS:
         return open_network(net)
@@ -82,21 +84,21 @@ def open_or_create(net: str) -> Network:
         raise BadRequest(f"no file {net!r}, and no network of that name: {error.message}") from error
 
 
-def network_facts(network: Network) -> dict[str, Any]:
+def network_facts(network: Network) -> Data:
     """What `keima show` tells, as plain data: pedigree, inputs, outputs, sizes, modules with their parameters."""
     from dataclasses import asdict
 
-    from keima.networks.registry import KINDS, config_to_json, describe, kind_of, list_networks
+    from keima.systems.registry import config_to_json, describe, kind_of, list_networks
 
     pedigree = asdict(network.pedigree)
     description = asdict(describe(network))
     kind = kind_of(network)
-    entries = [entry for entry in list_networks() if entry.kind == kind]
+    entries = [entry for entry in list_networks() if entry.kind == kind.name]
     named = [entry for entry in entries if entry.name == pedigree["name"]]
     return {
         "name": pedigree.pop("name"),
         "system": network.system,
-        "source": f"{KINDS[kind].module}.{KINDS[kind].name}",
+        "source": f"{kind.network.__module__}.{kind.network.__name__}",
         "paper": (named or entries)[0].paper,
         "encoding": network.encoding.name,
         **description,
@@ -106,7 +108,7 @@ def network_facts(network: Network) -> dict[str, Any]:
     }
 
 
-def modules(network: Network) -> list[dict[str, Any]]:
+def modules(network: Network) -> list[Data]:
     """The network's parts two levels deep, in order: name, class, parameters."""
     parts = []
     for name, part in network.named_children():
@@ -115,16 +117,16 @@ def modules(network: Network) -> list[dict[str, Any]]:
     return parts
 
 
-def _part(name: str, part: Any) -> dict[str, Any]:
+def _part(name: str, part: Any) -> Data:
     count = sum(parameter.numel() for parameter in part.parameters())
     return {"name": name, "class": type(part).__name__, "parameters": count}
 
 
-def as_text(facts: dict[str, Any]) -> str:
+def as_text(facts: Data) -> str:
     """`network_facts` as a page of text."""
     pedigree = facts["pedigree"]
 
-    def shapes(named: dict[str, Any]) -> str:
+    def shapes(named: Data) -> str:
         return ", ".join(f"{name} {'×'.join(map(str, shape)) or '1'}" for name, shape in named.items())
 
     rows = {
@@ -163,23 +165,23 @@ def _draw(network: Network, position: str, move: int | None, output: str, backen
     say(output)
 
 
-def find_position(text: str, move: int | None = None) -> Any:
+def find_position(text: str, move: int | None = None) -> Position:
     """The position that `--position` names.
 
     Args:
-        text: a POSITIONS line itself, or a file: SGF or PGN (its first game), or POSITIONS (its first line).
+        text: a POSITIONS line itself, or a file: a game's record (its first game), or POSITIONS (its first line).
         move: for a game, how many moves are played; None for all.
 
     Raises:
         KeimaError: it cannot be read.
         BadRequest: the game is shorter than that.
     """
-    from keima.games.files import CHESS_SUFFIXES, GO_SUFFIXES
+    from keima.games.files import game_of
     from keima.games.positions import BadLine, parse_json, parse_position, read_positions
 
     if text.lstrip().startswith("{"):
         return parse_position(parse_json(text)).position
-    if text.lower().endswith((*GO_SUFFIXES, *CHESS_SUFFIXES)):
+    if game_of(text):
         return _position_of_game(text, move)
     line = next(read_positions(text), None)
     if line is None:
@@ -189,11 +191,11 @@ def find_position(text: str, move: int | None = None) -> Any:
     return line.position
 
 
-def _position_of_game(path: str, move: int | None) -> Any:
-    from keima.review.batch import read_records
+def _position_of_game(path: str, move: int | None) -> Position:
+    from keima.games.files import read_records
 
-    record = read_records([path], limit=1)[0]
-    if isinstance(record, KeimaError):
+    record = next(read_records([path]))
+    if isinstance(record, BadRecord):
         raise record
     positions = list(record.positions())
     if move is not None and move >= len(positions):

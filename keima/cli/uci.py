@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keima.cli.common import Backend, BatchSize, Precision, Threads, network_file, open_evaluator, open_network
+from keima.cli.common import (
+    Backend,
+    BatchSize,
+    NetworkOptions,
+    Precision,
+    Threads,
+    network_file,
+    open_evaluator,
+    open_network,
+    read_options,
+    say,
+)
 from keima.errors import UnsupportedNetwork
+from keima.plain import Data
 
 if TYPE_CHECKING:
-    from keima.engines.uci_options import Values
+    from collections.abc import Mapping
+
+    from keima.engines.uci.options import Values
+    from keima.inference.evaluator import Evaluator
     from keima.search.search import Search
 
 EXAMPLES = """Examples:
@@ -27,8 +42,6 @@ Without --net, keima's own small network plays (docs/default-networks.md).
 In a GUI, add an engine with this command. Options and what `go` takes: docs/uci.md.
 """
 
-_WARM_UP_VISITS = 24
-
 
 def uci(
     net: Annotated[
@@ -41,13 +54,15 @@ def uci(
     threads: Threads = None,
     preset: Annotated[str, typer.Option(help="auto, alphago, alphago-zero, katago or lc0.")] = "auto",
     memory: Annotated[int, typer.Option(min=1, help="Megabytes the search tree may take; the option Hash.")] = 1024,
+    option: NetworkOptions = None,
 ) -> None:
     """Play and analyse chess for a GUI, by the UCI protocol, with any chess network.
 
     What the command line sets is the default of the option of that name, which the GUI can change.
     """
-    from keima.engines.uci import UciEngine
-    from keima.engines.uci_options import Values
+    from keima.engines.uci.engine import UciEngine
+    from keima.engines.uci.options import Values
+    from keima.jit import on_compile
 
     values = Values()
     given = {
@@ -61,9 +76,10 @@ def uci(
     }
     for name, value in given.items():
         values.set(name, str(value))
-    output = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii", newline="\n", buffering=1)
-    with output:
-        engine = UciEngine(_Opener(), values, lambda line: output.write(line + "\n"))
+    out = os.dup(sys.stdout.fileno())
+    with os.fdopen(out, "w", encoding="utf-8", errors="backslashreplace", newline="\n", buffering=1) as output:
+        engine = UciEngine(_Opener(read_options(option)), values, lambda line: output.write(line + "\n"))
+        on_compile(lambda line: engine.write(f"info string {line}"))
         try:
             for line in iter(sys.stdin.buffer.readline, b""):
                 if not engine.handle(line.decode("utf-8", "replace")):
@@ -74,51 +90,51 @@ def uci(
 
 
 class _Opener:
-    """Opens the search the options ask for, and keeps it until one of them changes."""
+    """Opens the search the options ask for, and keeps it until one of them changes.
 
-    def __init__(self) -> None:
-        self._evaluator: Any = None
-        self._evaluator_of: tuple[Any, ...] = ()
+    Args:
+        bound: options of the network by name.
+    """
+
+    def __init__(self, bound: Mapping[str, object]) -> None:
+        self._bound = bound
+        self._evaluator: Evaluator | None = None
+        self._evaluator_of: tuple[object, ...] = ()
         self._search: Search | None = None
-        self._search_of: tuple[Any, ...] = ()
+        self._search_of: tuple[object, ...] = ()
 
     def __call__(self, values: Values) -> Search:
         """The search.
 
         Raises:
-            BadWeights, UnsupportedNetwork: as `keima.load`, or the network does not play chess; none was named, and the
+            BadWeights, UnsupportedNetwork: as `keima.load`, or the network plays another game; none was named, and the
                 default one is missing.
-            BadRequest: an option its backend does not take.
+            BadRequest: an option its backend or the network does not take.
         """
+        from keima.engines.session import prepare
+        from keima.engines.uci import GAME
+        from keima.games.game import get_game
         from keima.search.search import Search
 
         network_of = tuple(values[name] for name in ("WeightsFile", "Backend", "Precision", "MinibatchSize", "Threads"))
-        if network_of != self._evaluator_of:
+        if self._evaluator is None or network_of != self._evaluator_of:
             self._evaluator, self._search_of = self._open(*network_of), ()
             self._evaluator_of = network_of
         search_of = (values["Preset"], values["Hash"], values["Seed"], values.parameters)
-        if search_of != self._search_of:
+        if self._search is None or search_of != self._search_of:
             memory = values["Hash"] << 20
-            options: dict[str, Any] = {"memory": memory, "seed": values["Seed"], **values.parameters}
+            options: Data = {"memory": memory, "seed": values["Seed"], **values.parameters}
             self._search = Search(self._evaluator, values["Preset"], **options)
             self._search_of = search_of
-            _warm_up(self._search)
-        assert self._search is not None
+            prepare(self._search, get_game(GAME).from_json({}))
         return self._search
 
-    def _open(self, net: str, backend: str, precision: str, batch: int, threads: int) -> Any:
-        path = network_file(net or None, "chess")
+    def _open(self, net: str, backend: str, precision: str, batch: int, threads: int) -> Evaluator:
+        from keima.engines.uci import GAME
+
+        path = network_file(net or None, GAME)
         network = open_network(path)
-        if network.encoding.game != "chess":
-            raise UnsupportedNetwork(f"plays {network.encoding.game}, not chess (try keima gtp)", source=path)
-        return open_evaluator(network, backend, precision, batch, threads or None)
-
-
-def _warm_up(search: Search) -> None:
-    """Compile what the first move would otherwise wait for, with its clock running."""
-    from keima.games.chess.position import Position
-    from keima.search.limits import Limits
-
-    search.set_position(Position.start())
-    search.run(Limits(visits=_WARM_UP_VISITS))
-    search.clear()
+        if network.encoding.game != GAME:
+            raise UnsupportedNetwork(f"plays {network.encoding.game}, not {GAME} (try keima gtp)", source=path)
+        say(f"keima: preparing {network.pedigree.name} ({network.system})")
+        return open_evaluator(network, backend, precision, batch, threads or None).bind(**self._bound)

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from keima.encodings.encoding import decoding_context
-from keima.networks.network import Array, Heads, Network
+from keima.systems.encoding import decoding_context
+from keima.systems.network import Array, Heads, Network
 
 
 @dataclass(frozen=True)

@@ -21,15 +21,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from keima.compress.channels import TRUNK, Layer, Layout, blocks_of, layout_of, narrower, narrower_sizes
+from keima.compress.channels import blocks_of, layout_of
 from keima.compress.refit import Inputs, Moments, Sample, refit, scale_of, watching
 from keima.errors import BadRequest
-from keima.networks.network import Network, Pedigree
+from keima.systems.layout import TRUNK, Layer, Layout
+from keima.systems.network import Network, Pedigree
 
 RIDGE = 1e-4
 """Added to a covariance before it is inverted, as a share of the mean variance."""
@@ -60,16 +60,17 @@ def prune(
     """
     original = copy.deepcopy(network).eval()
     depth = len(blocks_of(original))
-    everything = layout_of(original, range(depth))
+    system = layout_of(original)
+    everything = system.layout(original, range(depth))
     width = everything.sizes[TRUNK]
     _check("channels", channels, width)
     _check("blocks", blocks, depth)
     if channels in (None, width) and blocks in (None, depth):
         raise BadRequest(f"nothing to prune: {network.pedigree.name} has {depth} blocks of {width} channels")
     seen = _Seen(original, everything, batches)
-    layout = layout_of(original, seen.strongest_blocks(blocks or depth))
+    layout = system.layout(original, seen.strongest_blocks(blocks or depth))
     kept: dict[str, Tensor] = {}
-    for group, size in narrower_sizes(original, layout.sizes, channels or width).items():
+    for group, size in system.widths(layout.sizes, channels or width).items():
         kept[group] = seen.strongest_channels(layout, group, size, kept)
     pruned = _cut(original, layout, kept)
     if batches:
@@ -151,7 +152,7 @@ class _Seen:
             covariances = [self.moments[layer.name].covariances()[0] for layer in readers]
             return _eliminate(covariances, weights, count)
         written = sum(self._written(layer) for layer in layout.layers() if layer.writes == group)
-        read: Any = 0.0
+        read = torch.zeros((), dtype=torch.float64)
         for layer in readers:
             energy = self._scaled(self._read_weights(layer, kept).square().sum(1), layer.before)
             read = read + energy / energy.sum().clamp(min=1e-30)
@@ -162,12 +163,13 @@ class _Seen:
         weight = self.weights[f"{layer.name}.weight"].double()
         if layer.writes and layer.writes in kept:
             weight = weight[kept[layer.writes]]
-        return weight.unflatten(1, (layer.read_tiles, -1)).transpose(0, 2).flatten(1)
+        by_channel: Tensor = weight.reshape(len(weight), layer.read_tiles, -1, *weight.shape[2:]).transpose(0, 2)
+        return by_channel.flatten(1)
 
     def _written(self, layer: Layer) -> Tensor:
         """Float64 [C]: the energy that a layer writes to each channel of its group, for inputs of unit variance."""
         weight = self.weights[f"{layer.name}.weight"].double()
-        energy = weight.flatten(1).square().sum(1).unflatten(0, (layer.write_tiles, -1)).sum(0)
+        energy = weight.flatten(1).square().sum(1).reshape(layer.write_tiles, -1).sum(0)
         return self._scaled(energy, layer.after)
 
     def _scaled(self, energy: Tensor, norm: str | None) -> Tensor:
@@ -227,7 +229,7 @@ def _cut(network: Network, layout: Layout, kept: Mapping[str, Tensor]) -> Networ
         for name in ("weight", "bias", "running_mean", "running_var"):
             if f"{norm}.{name}" in weights:
                 weights[f"{norm}.{name}"] = weights[f"{norm}.{name}"][kept[group]]
-    pruned = narrower(network, layout, {group: len(channels) for group, channels in kept.items()})
+    pruned = layout_of(network).narrower(network, layout, {group: len(channels) for group, channels in kept.items()})
     renamed = ((layout.renamed(name), tensor) for name, tensor in weights.items())
     pruned.load_state_dict({name: tensor for name, tensor in renamed if name}, strict=True)
     return pruned.eval()

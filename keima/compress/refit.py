@@ -21,9 +21,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from keima.compress.channels import Layer, Layout, blocks_of
-from keima.networks.katago import KataGoNetwork, NormAct
-from keima.networks.network import Network
+from keima.compress.channels import blocks_of, layout_of
+from keima.systems.layout import Layer, Layout
+from keima.systems.network import Network
 
 Inputs = Mapping[str, Tensor]
 State = tuple[Any, ...]
@@ -78,14 +78,13 @@ class Moments:
 
     def __init__(self) -> None:
         self.count = 0
-        self._sums: tuple[Any, Any, Any, Any] = (0.0, 0.0, 0.0, 0.0)
+        self._sums: tuple[Tensor, ...] = (torch.zeros(()),) * 4
 
     def add(self, x: Tensor, y: Tensor) -> None:
         """Take in inputs [S, F] and targets [S, O]."""
         self.count += len(x)
         new = (x.sum(0), y.sum(0), x.T @ x, x.T @ y)
-        first, second, third, fourth = (old + part.double() for old, part in zip(self._sums, new, strict=True))
-        self._sums = (first, second, third, fourth)
+        self._sums = tuple(old + part.double() for old, part in zip(self._sums, new, strict=True))
 
     def means(self) -> tuple[Tensor, Tensor]:
         """[F], [O]."""
@@ -105,19 +104,15 @@ class Moments:
         ridge = RIDGE * float(square.diagonal().mean())
         if ridge <= 0:
             return torch.zeros_like(cross.T)
-        return torch.linalg.solve(square + ridge * torch.eye(len(square), dtype=square.dtype), cross).T
+        solved: Tensor = torch.linalg.solve(square + ridge * torch.eye(len(square), dtype=square.dtype), cross)
+        return solved.T
 
 
 def scale_of(network: Network, norm: str | None) -> Tensor | None:
     """What a norm multiplies its channels by in evaluation, [C]; None for 1, and where there is no norm."""
     if not norm:
         return None
-    module = network.get_submodule(norm)
-    if isinstance(module, NormAct):
-        return module.merged()[0]
-    assert isinstance(module, nn.BatchNorm2d)
-    assert module.running_var is not None
-    return module.weight * torch.rsqrt(module.running_var + module.eps)
+    return layout_of(network).scale(network.get_submodule(norm))
 
 
 # --- One part of the network after the other --------------------------------------------------------------------------
@@ -198,7 +193,7 @@ class _Refit:
     ) -> tuple[Tensor, Tensor]:
         """[S, F]: what the layer reads; [S, O]: what it should write beyond what it does."""
         name, skip = self._new(layer.name), self._new(layer.skip)
-        module: Any = self.pruned.get_submodule(name)
+        module = _layer(self.pruned, name)
         taken = _inputs_of(self.pruned, name, skip, partial(_run, self.pruned, part, state))
         x = sample.of_map(taken[name], module.kernel_size[0] if isinstance(module, nn.Conv2d) else 1)
         rows = slice(None) if layer.writes is None else self.kept[layer.writes]
@@ -212,7 +207,7 @@ class _Refit:
 
     def _change(self, layer: Layer, moments: Moments) -> None:
         """Change the layer's weights for the better, and its bias, or else the offset of the norm behind it."""
-        module: Any = self.pruned.get_submodule(self._new(layer.name))
+        module = _layer(self.pruned, self._new(layer.name))
         norm = self.pruned.get_submodule(self._new(layer.offset)) if layer.offset else None
         centred = module.bias is not None or _can_shift(norm)
         change = moments.least_squares(centred)
@@ -228,6 +223,12 @@ class _Refit:
     def _new(self, name: str | None) -> str:
         """The name in the pruned network; empty for None."""
         return (name and self.layout.renamed(name)) or ""
+
+
+def _layer(network: Network, name: str) -> nn.Conv2d | nn.Linear:
+    module = network.get_submodule(name)
+    assert isinstance(module, nn.Conv2d | nn.Linear)
+    return module
 
 
 def _away_from_zero(scale: Tensor) -> Tensor:
@@ -277,14 +278,7 @@ def _run(network: Network, part: str | None, state: State) -> State:
     x, *along = state
     if part is not None:
         return (network.get_submodule(part)(x, *along), *along)
-    if isinstance(network, KataGoNetwork):
-        x = network.tip(x, *along)
-        heads: list[Any] = [network.policy, network.value]
-    else:
-        heads = [getattr(network, name, None) for name in ("policy_head", "value_head", "moves_left_head")]
-    for head in heads:
-        if head is not None:
-            head(x, *along)
+    layout_of(network).run_heads(network, x, *along)
     return state
 
 
@@ -292,7 +286,7 @@ def _run(network: Network, part: str | None, state: State) -> State:
 def watching(network: Network, names: Iterable[str], see: Callable[[str, Tensor, Tensor], None]) -> Iterator[None]:
     """Calls `see(name, input, output)` after each of these modules has run."""
 
-    def hook(name: str) -> Any:
+    def hook(name: str) -> Callable[[nn.Module, State, Tensor], None]:
         return lambda _module, inputs, output: see(name, inputs[0], output)
 
     hooks = [network.get_submodule(name).register_forward_hook(hook(name)) for name in names]
@@ -307,7 +301,7 @@ def _inputs_of(network: Network, last: str, earlier: str, run: Callable[[], Stat
     """What two modules take in; nothing is computed beyond. `earlier` may be empty."""
     found: dict[str, Tensor] = {}
 
-    def hook(name: str) -> Any:
+    def hook(name: str) -> Callable[[nn.Module, State], None]:
         def keep(_module: nn.Module, arguments: State) -> None:
             found[name] = arguments[0]
             if name == last:

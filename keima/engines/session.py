@@ -5,43 +5,32 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, TypedDict
 
 from keima.search.limits import Limits
-from keima.search.result import SearchResult
+from keima.search.report import SearchResult
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from keima.games.position import Position
+    from keima.search.search import Search
 
 _POLL = 0.01
 """Seconds between looks at a search that was asked to stop; it is asked again at each."""
 
 
-class Searcher(Protocol):
-    """What engines need of `keima.search.search.Search`."""
+class Watch(TypedDict, total=False):
+    """What `Search.run` takes beside its limits."""
 
-    def set_position(self, position: Any) -> None:
-        """Search from here; what is known of this position is kept."""
-        ...
+    on_update: Callable[[SearchResult], None]
+    update_seconds: float
+    allow_moves: Collection[str] | None
+    avoid_moves: Collection[str] | None
+    ownership: bool
 
-    def run(
-        self,
-        limits: Limits,
-        *,
-        on_update: Callable[[SearchResult], None] | None = None,
-        update_seconds: float = 1.0,
-        allow_moves: Collection[str] | None = None,
-        avoid_moves: Collection[str] | None = None,
-        ownership: bool = False,
-        profile: str | None = None,
-    ) -> SearchResult:
-        """Search until a limit is reached or `stop` is called."""
-        ...
 
-    def stop(self) -> None:
-        """End `run`, from any thread."""
-        ...
-
-    def clear(self) -> None:
-        """Forget the tree."""
-        ...
+OnEnd = Callable[["SearchResult | None", "BaseException | None"], None]
 
 
 class SearchThread:
@@ -53,7 +42,7 @@ class SearchThread:
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
-        self._search: Searcher | None = None
+        self._search: Search | None = None
         self._asked_to_stop = threading.Event()
         self._over = threading.Event()
         self._result: SearchResult | None = None
@@ -68,11 +57,11 @@ class SearchThread:
 
     def start(
         self,
-        search: Searcher,
+        search: Search,
         limits: Limits,
         *,
-        on_end: Callable[[SearchResult | None, BaseException | None], None] | None = None,
-        **options: Any,
+        on_end: OnEnd | None = None,
+        **options: Unpack[Watch],
     ) -> None:
         """Start a search; one still under way is cancelled first.
 
@@ -80,7 +69,7 @@ class SearchThread:
             search: its position is set already.
             limits: when it ends of itself.
             on_end: called on the search's thread with its result, or with the error that ended it.
-            options: of `Searcher.run`.
+            options: of `Search.run`.
         """
         self.cancel()
         self._asked_to_stop.clear()
@@ -140,3 +129,17 @@ class SearchThread:
             thread.join(_POLL)
             if self._asked_to_stop.is_set() and not self._over.is_set() and self._search is not None:
                 self._search.stop()
+
+
+_PREPARING_VISITS = 24
+
+
+def prepare(search: Search, position: Position) -> None:
+    """Search a little, so that no later search pays, its clock running, for what is compiled at the first one.
+
+    Raises:
+        KeimaError: the search cannot run with this network and these options.
+    """
+    search.set_position(position)
+    search.run(Limits(visits=_PREPARING_VISITS))
+    search.clear()

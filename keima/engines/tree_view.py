@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from keima.search.report import PV_LENGTH
 from keima.search.tree import COLUMNS, SCORE_MEAN, VISITS, describe, principal_variation
+
+if TYPE_CHECKING:
+    from keima.search.memory import Tree
+    from keima.search.search import Search
 
 
 @dataclass(frozen=True)
@@ -26,12 +30,8 @@ class Inside:
     pv_visits: dict[str, tuple[int, ...]]
 
 
-def look_inside(search: Any) -> Inside | None:
-    """The numbers of a search that is not running, or from its own `on_update`; None where it has no tree.
-
-    Args:
-        search: `keima.search.search.Search`.
-    """
+def look_inside(search: Search) -> Inside | None:
+    """The numbers of a search that is not running, or from its own `on_update`; None where it has no tree."""
     tree = _tree_of(search)
     if tree is None or search.position is None:
         return None
@@ -68,24 +68,20 @@ class Usage:
     filled: float
 
 
-def look_at_usage(search: Any) -> Usage | None:
-    """The usage of a search; None where it has no tree.
-
-    Args:
-        search: `keima.search.search.Search`.
-    """
+def look_at_usage(search: Search) -> Usage | None:
+    """The usage of a search; None where it has no tree."""
     tree = _tree_of(search)
     if tree is None:
         return None
     return Usage(int(tree.heads[0]["descents"]), min(1.0, tree.bytes / tree.memory))
 
 
-def _tree_of(search: Any) -> Any:
-    """The `keima.search.storage.Tree` of a search; None for what has none."""
+def _tree_of(search: Search) -> Tree | None:
+    """The `keima.search.memory.Tree` of a search; None for what has none."""
     return getattr(search, "tree", None)
 
 
-def _visits_along(tree: Any, node: int, codes: list[int]) -> tuple[int, ...]:
+def _visits_along(tree: Tree, node: int, codes: list[int]) -> tuple[int, ...]:
     """Visits of a node, and of those its moves lead to one after another."""
     visits = [int(tree.nodes["visits"][node])]
     for code in codes:

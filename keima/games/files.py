@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import IO
 
 from keima.errors import BadRecord
+from keima.games.game import GAMES
+from keima.games.records import GameRecord
 
-GO_SUFFIXES = (".sgf", ".sgf.gz")
-CHESS_SUFFIXES = (".pgn", ".pgn.gz")
 STDIN = "-"
 READ_ERRORS = (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError)
 """What the standard library raises for a file that is missing, truncated, corrupt or encrypted."""
@@ -41,13 +41,15 @@ class GameFile:
 
     @property
     def game(self) -> str:
-        """ "go" or "chess", by the name's ending."""
-        return "chess" if self._inner_name().lower().endswith(CHESS_SUFFIXES) else "go"
+        """Whose records it holds, by the name's ending; those of the first of `GAMES` where that tells nothing."""
+        return game_of(self._inner_name()) or next(iter(GAMES))
 
     @property
     def stem(self) -> str:
         """The bare file name without folders and endings: `games/a.sgf.gz` → `a`."""
-        return re.sub(r"(\.(sgf|pgn))?(\.gz)?$", "", self._inner_name().rsplit("/", 1)[-1], flags=re.I) or "game"
+        name = self._inner_name().rsplit("/", 1)[-1]
+        ending = next((suffix for suffix in sorted(suffixes(), key=len)[::-1] if name.lower().endswith(suffix)), "")
+        return (name[: len(name) - len(ending)] if ending else re.sub(r"\.gz$", "", name, flags=re.I)) or "game"
 
     def _inner_name(self) -> str:
         return str(self.path) if self.member is None else self.member
@@ -64,6 +66,42 @@ class GameFile:
                 yield stream
         except READ_ERRORS as error:
             raise BadRecord(f"cannot be read: {_reason(error)}", source=self.name) from error
+
+
+def suffixes() -> tuple[str, ...]:
+    """Endings of every game's record files, in lower case."""
+    plain = [suffix for game in GAMES.values() for suffix in game.suffixes]
+    return (*plain, *(f"{suffix}.gz" for suffix in plain))
+
+
+def game_of(name: str) -> str | None:
+    """The game whose record files end like this name; None where no game's do."""
+    lower = name.lower().removesuffix(".gz")
+    return next((game.name for game in GAMES.values() if lower.endswith(game.suffixes or ("\0",))), None)
+
+
+def read_records(paths: Iterable[Path | str]) -> Iterator[GameRecord | BadRecord]:
+    """The records of all games in files, archives and folders, in order, one after another as they are asked for.
+
+    A game that cannot be read comes as a `BadRecord` naming file, game and line, and the rest go on; so does a file
+    that cannot be opened or unpacked.
+    """
+    for file in find_game_files(paths):
+        if isinstance(file, BadRecord):
+            yield file
+        else:
+            yield from read_file(file)
+
+
+def read_file(file: GameFile) -> Iterator[GameRecord | BadRecord]:
+    """The records of one file; yields as `read_records`."""
+    found = 0
+    try:
+        with file.open() as stream:
+            for found, record in enumerate(GAMES[file.game].records.read(stream, file.name), 1):  # noqa: B007
+                yield record
+    except BadRecord as error:
+        yield error.at(place=f"after game {found}") if found else error
 
 
 @contextmanager
@@ -93,14 +131,14 @@ def _unpacked(stream: IO[bytes]) -> Iterator[IO[bytes]]:
 def find_game_files(paths: Iterable[Path | str]) -> Iterator[GameFile | BadRecord]:
     """Every game file named by `paths`: files as they are, folders searched through, zip archives opened.
 
-    Within a folder or an archive only names ending in .sgf, .pgn, .sgf.gz or .pgn.gz count, in natural order
-    (game2 before game10). What cannot be opened comes back as a `BadRecord`, in its place; the rest go on.
+    Within a folder or an archive only names with an ending of some game's records count, plain or .gz, in natural
+    order (game2 before game10). What cannot be opened comes back as a `BadRecord`, in its place; the rest go on.
     """
     for path in map(Path, paths):
         if path.is_dir():
-            inside = [p for p in path.rglob("*") if p.name.lower().endswith((*GO_SUFFIXES, *CHESS_SUFFIXES, ".zip"))]
+            inside = [p for p in path.rglob("*") if p.name.lower().endswith((*suffixes(), ".zip"))]
             if not inside:
-                yield BadRecord("no .sgf or .pgn files in this folder", source=str(path))
+                yield BadRecord(f"no {_named()} files in this folder", source=str(path))
             yield from find_game_files(sorted(inside, key=lambda p: _natural(str(p))))
         elif path.suffix.lower() == ".zip":
             yield from _zip_members(path)
@@ -113,14 +151,20 @@ def find_game_files(paths: Iterable[Path | str]) -> Iterator[GameFile | BadRecor
 def _zip_members(path: Path) -> Iterator[GameFile | BadRecord]:
     try:
         with zipfile.ZipFile(path) as archive:
-            names = [n for n in archive.namelist() if n.lower().endswith((*GO_SUFFIXES, *CHESS_SUFFIXES))]
+            names = [n for n in archive.namelist() if n.lower().endswith(suffixes())]
     except READ_ERRORS as error:
         yield BadRecord(f"not a readable zip archive: {_reason(error)}", source=str(path))
         return
     if not names:
-        yield BadRecord("no .sgf or .pgn files in this archive", source=str(path))
+        yield BadRecord(f"no {_named()} files in this archive", source=str(path))
     for name in sorted(names, key=_natural):
         yield GameFile(f"{path}!{name}", path, name)
+
+
+def _named() -> str:
+    """The endings in words: ".sgf or .pgn"."""
+    *first, last = [suffix for game in GAMES.values() for suffix in game.suffixes]
+    return f"{', '.join(first)} or {last}"
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

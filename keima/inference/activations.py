@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,15 +12,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from keima.errors import BadRequest
+from keima.games.position import Position
 from keima.inference.backend import as_tensors
-from keima.inference.batching import Task, encode
-from keima.networks.network import Network
+from keima.systems.encoding import symmetry_names
+from keima.systems.network import Network
 
 _NAMES_SHOWN = 5
 
 
 def activations(
-    network: Network, position: Any, layer: str, symmetry: int = 0, profile: str | None = None
+    network: Network, position: Position, layer: str, symmetry: int = 0, **options: object
 ) -> NDArray[np.float32]:
     """The output of one named layer for one position, computed by PyTorch in float32.
 
@@ -30,7 +30,7 @@ def activations(
         position: of the network's game.
         layer: a module's name, as `network.named_modules()` has it: "tower.3", "policy_head.convolution", ...
         symmetry: 0–7, of the planes the network sees.
-        profile: which human to imitate, for KataGo's human networks ("rank_5k", ...).
+        options: the network's, as for `Evaluator.bind` (`profile="rank_5k"`).
 
     Returns:
         float32, without the batch axis, in the orientation of the planes: [C, H, W] for a layer of channels, [F] for a
@@ -42,13 +42,12 @@ def activations(
         UnsupportedPosition: the network cannot take the position.
     """
     module = _find(network, layer)
-    encoding = network.encoding
+    encoding = network.encoding.bind(**options) if options else network.encoding
     encoding.check(position)
-    if not (isinstance(symmetry, int) and 0 <= symmetry < encoding.symmetries):
-        raise BadRequest(f"unknown symmetry {symmetry!r}; choose 0–{encoding.symmetries - 1}")
-    options = {} if profile is None else {"profile": profile}
-    batch = encode([Task(0, position, symmetry, options)], encoding)
-    outputs: list[Any] = []
+    if isinstance(symmetry, bool) or symmetry not in encoding.symmetries:
+        raise BadRequest(f"unknown symmetry {symmetry!r}; choose {symmetry_names(encoding.symmetries)}")
+    batch = encoding.encode([position], symmetry)
+    outputs: list[object] = []
     hook = module.register_forward_hook(lambda _module, _inputs, output: outputs.append(output))
     try:
         with evaluating(network), torch.inference_mode():
@@ -79,7 +78,7 @@ def evaluating(network: nn.Module) -> Iterator[None]:
 
 def _find(network: Network, layer: str) -> nn.Module:
     """The module of that name; "" is the network itself and no layer."""
-    modules = dict(network.named_modules())
+    modules: dict[str, nn.Module] = dict(network.named_modules())
     if layer and layer in modules:
         return modules[layer]
     names = [name for name in modules if name]

@@ -8,14 +8,14 @@ the same to the last bit.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from keima.encodings.encoding import Array
-from keima.networks.network import Network
+from keima.systems.encoding import Array
+from keima.systems.network import Network
 
 POINTS_PER_REQUEST = 361
 """Board points one request aims at: one 19×19 board, four chess boards. Measured with b6c96 and Maia 6×64 on two cores
@@ -75,6 +75,6 @@ def padded(rows: Array, size: int) -> Array:
     return np.concatenate([rows, np.repeat(rows[-1:], size - len(rows), axis=0)]).astype(np.float32, copy=False)
 
 
-def as_tensors(network: Network, inputs: Mapping[str, Any]) -> list[Tensor]:
+def as_tensors(network: Network, inputs: Mapping[str, Array]) -> list[Tensor]:
     """The network's inputs as float32 tensors, in the order of `input_names`."""
     return [torch.from_numpy(np.ascontiguousarray(inputs[name], dtype=np.float32)) for name in network.input_names]

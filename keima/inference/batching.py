@@ -7,14 +7,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
-from keima.encodings.encoding import Array, Batch, Encoding, LegalMoves
 from keima.errors import BadRequest
+from keima.games.position import Position
 from keima.inference.evaluation import Evaluation
-from keima.networks.network import Heads
+from keima.systems.encoding import Array, Batch, Encoding, LegalMoves, symmetry_names
+from keima.systems.network import Heads
 
 AVERAGE = "average"
 """In place of a symmetry: the mean of the answers under all of the encoding's symmetries."""
@@ -22,15 +22,15 @@ AVERAGE = "average"
 
 @dataclass(frozen=True)
 class Task:
-    """One position to evaluate once: which one it is, under which symmetry, with which options."""
+    """One position to evaluate once: which one it is, under which symmetry, by which encoding (options bound)."""
 
     index: int
-    position: Any
+    position: Position
     symmetry: int
-    options: Mapping[str, Any]
+    encoding: Encoding
 
 
-def per_position(name: str, value: Any, count: int) -> list[Any]:
+def per_position(name: str, value: object, count: int) -> list[object]:
     """`value` as a list of `count`: a list as it is, anything else for every position.
 
     Raises:
@@ -43,38 +43,64 @@ def per_position(name: str, value: Any, count: int) -> list[Any]:
     return list(value)
 
 
-def symmetries_of(wanted: Any, available: int) -> list[int]:
+def symmetries_of(wanted: object, available: Sequence[int]) -> list[int]:
     """The symmetries a request stands for: one number, or all of them for "average".
 
     Raises:
         BadRequest: not a symmetry this encoding has.
     """
     if isinstance(wanted, str) and wanted == AVERAGE:
-        return list(range(available))
-    if isinstance(wanted, int | np.integer) and not isinstance(wanted, bool) and 0 <= wanted < available:
+        return list(available)
+    if isinstance(wanted, int | np.integer) and not isinstance(wanted, bool) and wanted in available:
         return [int(wanted)]
-    numbers = f"0–{available - 1}" if available > 1 else "0 (this game's positions have one)"
-    raise BadRequest(f"unknown symmetry {wanted!r}; choose {numbers} or {AVERAGE!r}")
+    raise BadRequest(f"unknown symmetry {wanted!r}; choose {symmetry_names(available)}, or {AVERAGE!r}")
 
 
-def batches(tasks: Sequence[Task], encoding: Encoding, size: int) -> Iterator[list[Task]]:
-    """The tasks in groups of one plane shape, at most `size` in each, in order within a shape."""
-    groups: dict[tuple[int, int], list[Task]] = {}
+def bound(encoding: Encoding, options: Mapping[str, object], count: int) -> list[Encoding]:
+    """The encoding of each of `count` positions, its options bound.
+
+    Args:
+        encoding: with what is bound already.
+        options: name → one value for all positions, or a list of one for each; None leaves what is bound.
+        count: how many positions.
+
+    Raises:
+        BadRequest: an option the network does not take (None, 0 and "" stand for none), a value out of range, a list of
+            another length.
+    """
+    names = list(options)
+    columns = [per_position(name, options[name], count) for name in names]
+    made: dict[tuple[object, ...], Encoding] = {}
+    result = []
+    for values in zip(*columns, strict=True) if names else [()] * count:
+        if values not in made:
+            wanted = {
+                name: value
+                for name, value in zip(names, values, strict=True)
+                if value is not None and (value or name in encoding.options)
+            }
+            made[values] = encoding.bind(**wanted) if wanted else encoding
+        result.append(made[values])
+    return result
+
+
+def batches(tasks: Sequence[Task], size: int) -> Iterator[list[Task]]:
+    """The tasks in groups of one encoding and plane shape, at most `size` in each, in order within a group."""
+    groups: dict[tuple[int, tuple[int, int]], list[Task]] = {}
     for task in tasks:
-        groups.setdefault(encoding.shape(task.position, task.symmetry), []).append(task)
+        shape = task.encoding.shape(task.position, task.symmetry)
+        groups.setdefault((id(task.encoding), shape), []).append(task)
     for group in groups.values():
         for start in range(0, len(group), size):
             yield group[start : start + size]
 
 
-def encode(tasks: Sequence[Task], encoding: Encoding) -> Batch:
-    """The batch of these tasks."""
-    names = list(tasks[0].options)
-    options = {name: [task.options[name] for task in tasks] for name in names} or None
-    return encoding.encode([task.position for task in tasks], [task.symmetry for task in tasks], options)
+def encode(tasks: Sequence[Task]) -> Batch:
+    """The batch of these tasks, which share an encoding."""
+    return tasks[0].encoding.encode([task.position for task in tasks], [task.symmetry for task in tasks])
 
 
-def answers(tasks: Sequence[Task], heads: Heads, encoding: Encoding) -> list[Evaluation]:
+def answers(tasks: Sequence[Task], heads: Heads) -> list[Evaluation]:
     """One evaluation a task: the policy over legal moves alone, everything in the board's own orientation."""
     numbers: dict[str, list[float]] = {}
     if heads.wdl is not None:
@@ -87,10 +113,10 @@ def answers(tasks: Sequence[Task], heads: Heads, encoding: Encoding) -> list[Eva
     extra = list(zip(*(heads.extra[name].tolist() for name in names), strict=True)) if names else [()] * len(tasks)
     result = []
     for row, task in enumerate(tasks):
-        policy, logits = legal_policy(heads.policy[row], encoding.legal_moves(task.position, task.symmetry))
+        policy, logits = legal_policy(heads.policy[row], task.encoding.legal_moves(task.position, task.symmetry))
         ownership = None
         if heads.ownership is not None:
-            restored = encoding.restore(heads.ownership[row], task.position, task.symmetry)
+            restored = task.encoding.restore(heads.ownership[row], task.position, task.symmetry)
             ownership = np.ascontiguousarray(restored, dtype=np.float32)
         further = dict(zip(names, extra[row], strict=True))
         result.append(Evaluation(policy, logits, ownership=ownership, extra=further, **(rows[row] if rows else {})))

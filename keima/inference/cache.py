@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -54,7 +53,7 @@ def fingerprint(module: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _describe(value: Any) -> str:
+def _describe(value: object) -> str:
     """A setting as text that is the same in every process and differs where the setting does."""
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(_describe, value))}]"

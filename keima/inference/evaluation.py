@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,9 +61,9 @@ class Evaluation:
         powers = np.exp((logits - logits.max()) / temperature)
         return replace(self, policy=dict(zip(self.policy, (powers / powers.sum()).tolist(), strict=True)))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The answer as plain Python data, in the order of DESIGN's answer line; absent fields left out."""
-        line: dict[str, Any] = {"policy": self.policy, "logits": self.logits}
+        line: dict[str, object] = {"policy": self.policy, "logits": self.logits}
         for name in ("win", "draw", "loss", "value", "lead"):
             number = getattr(self, name)
             if number is not None:

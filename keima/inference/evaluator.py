@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from keima.encodings.encoding import Array, Batch
 from keima.errors import BadRequest, KeimaError
+from keima.games.position import Position
 from keima.inference.backend import Backend, Pending
-from keima.inference.batching import Task, answers, average, batches, encode, per_position, symmetries_of
+from keima.inference.batching import Task, answers, average, batches, bound, encode, per_position, symmetries_of
 from keima.inference.evaluation import Evaluation
-from keima.networks.network import Heads, Network
+from keima.systems.encoding import Array, Batch, Encoding
+from keima.systems.network import Heads, Network
 
 BACKENDS = ("auto", "torch", "openvino")
 PRECISIONS = ("auto", "f32", "bf16")
@@ -35,9 +36,16 @@ class Evaluator:
         batch_size: positions evaluated together, at least 1.
         threads: CPU threads in all; None takes every core.
 
+    Attributes:
+        network: as given.
+        encoding: the network's, with the options that are bound: whoever encodes for this evaluator does it by this.
+        batch_size: as given.
+
     Raises:
         BadRequest: an unknown backend or precision, a precision this machine does not have, sizes below 1.
     """
+
+    encoding: Encoding
 
     def __init__(
         self,
@@ -54,7 +62,7 @@ class Evaluator:
         self.network = network
         self.batch_size = batch_size
         self._backend = _open_backend(network, backend, precision, batch_size, threads)
-        self._encoding = network.encoding
+        self.encoding = network.encoding
         self._inputs = frozenset(network.input_names)
 
     @property
@@ -72,13 +80,24 @@ class Evaluator:
         """ "cpu" or "cuda"."""
         return self._backend.device
 
+    def bind(self, **options: object) -> Evaluator:
+        """The same compiled network with its system's options fixed: `bind(profile="rank_5k")`.
+
+        Nothing is compiled or copied. Which options there are says `evaluator.encoding.options`; None takes one back.
+
+        Raises:
+            BadRequest: an option this network does not have, a value out of range; the message says what there is.
+        """
+        bound = copy.copy(self)
+        bound.encoding = self.encoding.bind(**options)
+        return bound
+
     def __call__(
         self,
-        positions: Iterable[Any],
+        positions: Iterable[Position],
         symmetry: int | str | Sequence[int | str] = 0,
-        profile: str | Sequence[str | None] | None = None,
-        policy_optimism: float | Sequence[float] = 0.0,
         temperature: float = 1.0,
+        **options: object,
     ) -> list[Evaluation]:
         """Evaluate positions of any sizes, in their order.
 
@@ -87,24 +106,24 @@ class Evaluator:
             symmetry: 0–7 by bits (1 flips rows, 2 flips columns, 4 transposes) for the planes the network sees, or
                 "average" for the mean over all of them; one for all positions, or a list with one for each. Answers are
                 always in the board's own orientation.
-            profile: which human to imitate (KataGo's human networks: "rank_5k", ...); one for all, or a list.
-            policy_optimism: share of the optimistic policy (KataGo); one for all, or a list.
             temperature: of the policy; below 1 sharper, above 1 flatter (`Evaluation.at_temperature`).
+            options: the network's, as for `bind`, for this call: one value for all positions, or a list with one for
+                each (`profile=["rank_5k", "rank_1d"]`); None leaves what is bound.
 
         Raises:
             UnsupportedPosition: a position this network cannot take; says which.
-            BadRequest: an unknown symmetry or profile, an option this network does not have, a list of a wrong length,
-                a temperature that is not above 0.
+            BadRequest: an unknown symmetry, an option this network does not have or that is missing, a list of a wrong
+                length, a temperature that is not above 0.
         """
-        tasks = self._tasks(list(positions), symmetry, profile, policy_optimism)
+        tasks = self._tasks(list(positions), symmetry, options)
         each: dict[int, list[Evaluation]] = {}
         waiting: deque[tuple[list[Task], Handle]] = deque()
-        for group in batches(tasks, self._encoding, self.batch_size):
-            waiting.append((group, self.submit(encode(group, self._encoding))))
+        for group in batches(tasks, self.batch_size):
+            waiting.append((group, self.submit(encode(group))))
             if len(waiting) == _IN_FLIGHT:
-                self._answer(*waiting.popleft(), each)
+                _answer(*waiting.popleft(), each)
         while waiting:
-            self._answer(*waiting.popleft(), each)
+            _answer(*waiting.popleft(), each)
         return [average(each[index]).at_temperature(temperature) for index in range(len(each))]
 
     def infer(self, batch: Batch) -> Heads:
@@ -125,43 +144,27 @@ class Evaluator:
             raise BadRequest(f"the network takes {wanted}; the batch has {found or 'nothing'}")
         return Handle(self._backend.submit(batch.inputs), batch.context, self.network)
 
-    def _answer(self, tasks: list[Task], handle: Handle, each: dict[int, list[Evaluation]]) -> None:
-        """Append the tasks' answers to those of their positions."""
-        for task, evaluation in zip(tasks, answers(tasks, handle.result(), self._encoding), strict=True):
-            each.setdefault(task.index, []).append(evaluation)
-
-    def _tasks(self, positions: list[Any], symmetry: Any, profile: Any, policy_optimism: Any) -> list[Task]:
+    def _tasks(self, positions: list[Position], symmetry: object, options: Mapping[str, object]) -> list[Task]:
         """One task for every position and symmetry, everything checked."""
         for index, position in enumerate(positions):
             try:
-                self._encoding.check(position)
+                self.encoding.check(position)
             except KeimaError as error:
                 raise error.at(place=f"position {index}") from None
         count = len(positions)
-        symmetries = [
-            symmetries_of(one, self._encoding.symmetries) for one in per_position("symmetry", symmetry, count)
-        ]
-        options = self._options(
-            per_position("profile", profile, count), per_position("policy_optimism", policy_optimism, count)
-        )
+        symmetries = [symmetries_of(one, self.encoding.symmetries) for one in per_position("symmetry", symmetry, count)]
+        encodings = bound(self.encoding, options, count)
         return [
-            Task(index, position, one, options[index])
+            Task(index, position, one, encodings[index])
             for index, position in enumerate(positions)
             for one in symmetries[index]
         ]
 
-    def _options(self, profiles: list[str | None], optimisms: list[float]) -> list[dict[str, Any]]:
-        """Each position's options as its encoding takes them; none where the network has no such thing."""
-        human = "metadata" in self.network.input_names
-        if any(profile is not None for profile in profiles) and not human:
-            raise BadRequest("this network has no human profiles (KataGo's human networks have); leave `profile` out")
-        if self.network.system != "katago":
-            if any(optimisms):
-                raise BadRequest("this network has no optimistic policy; leave `policy_optimism` out")
-            return [{} for _ in profiles]
-        if human:
-            return [{"profile": p, "policy_optimism": o} for p, o in zip(profiles, optimisms, strict=True)]
-        return [{"policy_optimism": optimism} for optimism in optimisms]
+
+def _answer(tasks: list[Task], handle: Handle, each: dict[int, list[Evaluation]]) -> None:
+    """Append the tasks' answers to those of their positions."""
+    for task, evaluation in zip(tasks, answers(tasks, handle.result()), strict=True):
+        each.setdefault(task.index, []).append(evaluation)
 
 
 @dataclass(frozen=True)

@@ -21,18 +21,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import openvino
 import torch
 
-from keima import networks
-from keima.encodings.encoding import Array
+from keima import systems
 from keima.errors import BadRequest
 from keima.inference import cache
 from keima.inference.backend import TensorsOnly, as_tensors, padded, rows_per_request
-from keima.networks.network import Network
+from keima.inference.offline import openvino
+from keima.systems.encoding import Array
+from keima.systems.network import Network
 
 SHAPES_KEPT = 16
 """Compiled networks (board shapes) kept in memory; the one longest unused goes first."""
@@ -104,9 +103,9 @@ class OpenVINOBackend:
         """How many requests are computed at once."""
         return min(-(-self._batch_size // rows), self._threads or _usable_cores())
 
-    def _compile(self, inputs: Mapping[str, Array], rows: int, streams: int) -> Any:
+    def _compile(self, inputs: Mapping[str, Array], rows: int, streams: int) -> openvino.CompiledModel:
         """The network compiled for these inputs' shapes with `rows` rows, from the disk where it is there."""
-        config: dict[str, Any] = {"NUM_STREAMS": streams, "INFERENCE_PRECISION_HINT": self.precision}
+        config: dict[str, int | str] = {"NUM_STREAMS": streams, "INFERENCE_PRECISION_HINT": self.precision}
         if self._threads is not None:
             config["INFERENCE_NUM_THREADS"] = self._threads
         shapes = {name: (rows, *inputs[name].shape[1:]) for name in self._network.input_names}
@@ -121,7 +120,7 @@ class OpenVINOBackend:
         cache.write(key, compiled.export_model().getvalue())
         return compiled
 
-    def _key(self, shapes: Mapping[str, tuple[int, ...]], config: Mapping[str, Any]) -> str:
+    def _key(self, shapes: Mapping[str, tuple[int, ...]], config: Mapping[str, int | str]) -> str:
         processor = self._core.get_property("CPU", "FULL_DEVICE_NAME")
         versions = (openvino.__version__, torch.__version__, _source_digest(), processor)
         parts = (self._fingerprint, versions, sorted(shapes.items()), sorted(config.items()))
@@ -150,7 +149,7 @@ class OpenVINOJob:
 class Slot:
     """One request of a compiled network with memory of its own for inputs and outputs, and the rows in it."""
 
-    def __init__(self, request: Any, network: Network) -> None:
+    def __init__(self, request: openvino.InferRequest, network: Network) -> None:
         self.lock = threading.Lock()
         self._request = request
         self._inputs = [(name, request.get_input_tensor(i).data) for i, name in enumerate(network.input_names)]
@@ -278,9 +277,9 @@ def convert(network: Network, inputs: Mapping[str, Array]) -> openvino.Model:
 
 @lru_cache(maxsize=1)
 def _source_digest() -> str:
-    """SHA-256 (hex) of the code that decides what a network computes: every file of the networks room, and this one."""
+    """SHA-256 (hex) of the code that decides what a network computes: every file of the systems, and this one."""
     digest = hashlib.sha256(Path(__file__).read_bytes())
-    for path in sorted(Path(networks.__file__).parent.rglob("*.py")):
+    for path in sorted(Path(systems.__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

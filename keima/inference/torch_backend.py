@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from keima.encodings.encoding import Array
 from keima.inference.backend import TensorsOnly, padded
-from keima.networks.network import Network
+from keima.systems.encoding import Array
+from keima.systems.network import Network
 
 
 class TorchBackend:
@@ -58,7 +58,7 @@ class TorchBackend:
                 parts.append(self._run([torch.from_numpy(array) for array in request]))
         done = None
         if self.device == "cuda":
-            done = torch.cuda.Event()
+            done = torch.cuda.Event()  # type: ignore[no-untyped-call]
             done.record()
         return TorchJob(self._output_names, parts, size, done)
 

@@ -19,11 +19,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from keima.errors import BadRequest
+from keima.games.game import GAMES
+from keima.games.playing import Verdict
+from keima.games.position import Position
 from keima.inference.evaluation import Evaluation
-from keima.review.games import ReviewGame, draw_board, san_names
+from keima.review.games import ReviewGame
+from keima.review.numbers import Json, numbers
+
+if TYPE_CHECKING:
+    from keima.inference.evaluator import Evaluator
 
 FORMAT = "keima-review"
 FORMAT_VERSION = 1
@@ -32,13 +39,11 @@ TOP_MOVES = 20
 GRADES = (("blunder", 0.20), ("mistake", 0.10), ("inaccuracy", 0.05))
 """Name and least loss of winning chances (win + draw / 2) of each grade; below the last a move is "good"."""
 
-Json = dict[str, Any]
-
 
 class Judge(Protocol):
     """What evaluates positions: `keima.Evaluator`, or anything that answers like it."""
 
-    def __call__(self, positions: Sequence[Any], symmetry: Any = 0) -> list[Evaluation]:
+    def __call__(self, positions: Sequence[Position], symmetry: int | str = 0) -> list[Evaluation]:
         """Evaluate positions in their order."""
         ...
 
@@ -58,7 +63,8 @@ def review_game(
         judge: evaluates positions.
         network: the report's `network` object: name, system, format, sha256.
         options: the report's `options` object: symmetry (0–7 or "average"), precision; where positions are to be
-            searched also visits, preset and seed, and the judge is then an evaluator.
+            searched also visits, preset and seed, and the judge is then an evaluator; the network's own options that
+            are bound to the judge.
         on_progress: told how many further positions are done, after each chunk; `work(game)` of them in all at most.
         chunk: positions handed to the judge at a time.
 
@@ -93,7 +99,7 @@ def review_game(
         "positions": positions,
         "moves": moves,
         "mistakes": [move["number"] for move in sorted(graded, key=lambda move: -move["winrate_loss"])],
-        "players": {side: summarise([m for m in moves if m["player"] == side]) for side in ("black", "white")},
+        "players": {side: summarise([m for m in moves if m["player"] == side]) for side in sorted(game.game.sides)},
     }
 
 
@@ -115,12 +121,14 @@ def review_key(game: ReviewGame, network_sha256: str, options: Json) -> str:
 
 
 def _evaluate(
-    game: ReviewGame, judge: Judge, symmetry: Any, on_progress: Callable[[int], None] | None, chunk: int
+    game: ReviewGame, judge: Judge, symmetry: int | str, on_progress: Callable[[int], None] | None, chunk: int
 ) -> list[Evaluation | None]:
     """One evaluation a position; None where the game is over, so that there is nothing to judge."""
     last = len(game.positions) - 1
-    chess = game.facts["game"] == "chess"
-    over = [position.is_over and (chess or ply == last) for ply, position in enumerate(game.positions)]
+    over = [
+        position.is_over and (ply == last or _outcome(position) is not None)
+        for ply, position in enumerate(game.positions)
+    ]
     alive = [position for position, ended in zip(game.positions, over, strict=True) if not ended]
     answers = _in_chunks(alive, judge, symmetry, on_progress, chunk)
     return [None if ended else next(answers) for ended in over]
@@ -130,31 +138,31 @@ def _judge_choices(
     game: ReviewGame,
     evaluations: Sequence[Evaluation | None],
     judge: Judge,
-    symmetry: Any,
+    symmetry: int | str,
     on_progress: Callable[[int], None] | None,
     chunk: int,
 ) -> dict[int, Json]:
     """By move number: what the network says of the position after its own first choice, where another was played."""
-    afterwards: dict[int, Any] = {}
+    afterwards: dict[int, Position] = {}
     for number, played in enumerate(game.moves, 1):
         evaluation = evaluations[number - 1]
-        side = _side(game.positions[number - 1])
+        side = side_of(game.positions[number - 1])
         if evaluation is None or evaluation.win is None or side != game.players[number - 1]:
             continue
         if evaluation.best == played:
             if on_progress:
                 on_progress(1)
         else:
-            afterwards[number] = _after(game.positions[number - 1], evaluation.best)
-    kind = game.facts["game"]
+            before = game.positions[number - 1]
+            afterwards[number] = game.game.playing.follow(before, before.to_play, evaluation.best)
     alive = [position for position in afterwards.values() if not position.is_over]
     answers = _in_chunks(alive, judge, symmetry, on_progress, chunk)
     choices = {}
     for number, position in afterwards.items():
-        if position.is_over and kind == "go":
+        if position.is_over and _outcome(position) is None:
             continue  # a pass that ends the game: what it is worth, agreement about dead stones decides
-        judged = _final(kind, position, None) if position.is_over else numbers(next(answers))
-        choices[number] = {"to_play": _side(position), **judged}
+        judged = _final(position, None) if position.is_over else numbers(next(answers))
+        choices[number] = {"to_play": side_of(position), **judged}
     return choices
 
 
@@ -170,26 +178,29 @@ def _by_search(
 
     if any(evaluation is not None and evaluation.win is None for evaluation in evaluations):
         raise BadRequest("this network judges no position, it only proposes moves; review with 0 visits")
-    kind = game.facts["game"]
-    results = variations.search_positions(game.positions, judge, options, on_progress)
+    results = variations.search_positions(game.positions, cast("Evaluator", judge), options, on_progress)
     searched = [
-        None if result is None else variations.searched_numbers(kind, position, result)
+        None if result is None else variations.searched_numbers(position, result)
         for position, result in zip(game.positions, results, strict=True)
     ]
     positions = _positions(game, evaluations, searched)
     moves = []
     for number, (played, player) in enumerate(zip(game.moves, game.players, strict=True), 1):
         result, choice, facts = results[number - 1], None, {}
-        if result is not None and _side(game.positions[number - 1]) == player:
-            facts = variations.against_search(kind, game.positions[number - 1], played, result)
-            other = "white" if player == "black" else "black"
+        if result is not None and side_of(game.positions[number - 1]) == player:
+            facts = variations.against_search(game.positions[number - 1], played, result)
+            other = next(side for side in game.game.sides if side != player)
             choice = positions[number] if facts.get("place") == 1 else variations.after_best(result, other)
         moves.append(_move(game, number, positions, evaluations[number - 1], choice, facts))
     return positions, moves
 
 
 def _in_chunks(
-    positions: Sequence[Any], judge: Judge, symmetry: Any, on_progress: Callable[[int], None] | None, chunk: int
+    positions: Sequence[Position],
+    judge: Judge,
+    symmetry: int | str,
+    on_progress: Callable[[int], None] | None,
+    chunk: int,
 ) -> Iterator[Evaluation]:
     evaluations: list[Evaluation] = []
     for begin in range(0, len(positions), chunk):
@@ -200,57 +211,62 @@ def _in_chunks(
     return iter(evaluations)
 
 
-def _after(position: Any, move: str) -> Any:
-    """The position after a legal move; in Go also where two passes ended the game and the record goes on."""
-    return position.play_as(position.to_play, move) if hasattr(position, "play_as") else position.play(move)
+def side_of(position: Position) -> str:
+    """The side to move, in words."""
+    return GAMES[position.game].side(position.to_play)
 
 
-def _side(position: Any) -> str:
-    return "black" if position.to_play in ("B", "b") else "white"
+def _outcome(position: Position) -> Verdict | None:
+    return GAMES[position.game].playing.outcome(position)
 
 
 def _positions(
     game: ReviewGame, evaluations: Sequence[Evaluation | None], searched: Sequence[Json | None] | None = None
 ) -> list[Json]:
     """The report's `positions`; where one was searched, with the search's word in place of the network's."""
-    kind = game.facts["game"]
+    drawing = game.game.drawing
     result: list[Json] = []
     found = searched or [None] * len(evaluations)
     for ply, (position, evaluation, search) in enumerate(zip(game.positions, evaluations, found, strict=True)):
-        entry: Json = {"ply": ply, "to_play": _side(position), **draw_board(kind, position)}
+        entry: Json = {"ply": ply, "to_play": side_of(position), **drawing.board(position)}
         if evaluation is None:
-            entry.update(_final(kind, position, result[-1] if result else None))
+            entry.update(_final(position, result[-1] if result else None))
         else:
-            entry.update(_judged(kind, position, evaluation))
+            entry.update(_judged(position, evaluation))
             entry.update({"raw": numbers(evaluation), **search} if search else {})
         result.append(entry)
     return result
 
 
-def _judged(kind: str, position: Any, evaluation: Evaluation) -> Json:
+def _judged(position: Position, evaluation: Evaluation) -> Json:
     """What the network says of a position that is not over."""
     entry = numbers(evaluation)
     ranked = sorted(evaluation.policy.items(), key=lambda item: -item[1])[:TOP_MOVES]
     entry["policy"] = {move: round(float(p), 5) for move, p in ranked if p >= 0.0005 or move == ranked[0][0]}
-    if kind == "chess":
-        entry["san"] = san_names(position, list(entry["policy"])[:8])
+    san = written(position, list(entry["policy"])[:8])
+    if san is not None:
+        entry["san"] = san
     if evaluation.ownership is not None:
         entry["ownership"] = [[round(float(point), 2) for point in row] for row in evaluation.ownership]
     return entry
 
 
-def numbers(judged: Any) -> Json:
-    """The numbers that an evaluation, a search and a move of a search share, those it has."""
-    named = {name: getattr(judged, name) for name in ("win", "draw", "loss", "value", "lead", "moves_left")}
-    return {name: round(float(number), 5) for name, number in named.items() if number is not None}
+def written(position: Position, moves: Sequence[str]) -> Json | None:
+    """Move → how people write it; None where its own name serves. A move that is not legal is left out."""
+    drawing = GAMES[position.game].drawing
+    found = {move: drawing.written(position, [move]) for move in moves}
+    if any(names is None for names in found.values()):
+        return None
+    return {move: names[0] for move, names in found.items() if names}
 
 
-def _final(kind: str, position: Any, before: Json | None) -> Json:
-    """What is known where the game is over: in chess its result; in Go the network's word before the last pass."""
-    if kind == "chess":
-        outcome = position.outcome
-        lost = outcome.winner is not None
-        win, draw, loss = (0.0, 0.0, 1.0) if lost else (0.0, 1.0, 0.0)
+def _final(position: Position, before: Json | None) -> Json:
+    """What is known where the game is over: its result by the rules, else the network's word before the last move."""
+    outcome = _outcome(position)
+    if outcome is not None:
+        to_play = GAMES[position.game].letters.index(position.to_play)
+        win, draw = float(outcome.winner == to_play), float(outcome.winner is None)
+        loss = 1.0 - win - draw
         return {"win": win, "draw": draw, "loss": loss, "value": win - loss, "policy": {}, "outcome": outcome.reason}
     entry: Json = {"policy": {}, "outcome": "the game is over"}
     if before and "win" in before:
@@ -274,8 +290,9 @@ def _move(
     played, before, after = game.moves[number - 1], positions[number - 1], positions[number]
     player = game.players[number - 1]
     move: Json = {"number": number, "player": player, "move": played}
-    if game.facts["game"] == "chess":
-        move["san"] = san_names(game.positions[number - 1], [played]).get(played, played)
+    san = written(game.positions[number - 1], [played])
+    if san is not None:
+        move["san"] = san.get(played, played)
     if evaluation is not None and before["to_play"] == player:
         move.update(_against_policy(played, evaluation, before))
     move.update(searched or {})
@@ -313,7 +330,7 @@ def _against_policy(played: str, evaluation: Evaluation, before: Json) -> Json:
 
 
 def winrate(position: Json, side: str) -> float:
-    """The chances of `side` ("black" or "white") in a position of the review: win + draw / 2."""
+    """The chances of `side` in a position of the review: win + draw / 2."""
     won = position["win"] if position["to_play"] == side else position["loss"]
     return round(float(won + position["draw"] / 2), 5)
 

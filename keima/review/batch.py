@@ -7,17 +7,20 @@ goes on where it stopped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
-from keima.errors import BadRequest, KeimaError, UnsupportedPosition
-from keima.games.files import GameFile, find_game_files
+from keima.errors import BadRecord, BadRequest, KeimaError, UnsupportedPosition
+from keima.games.files import GameFile
+from keima.games.records import GameRecord
 from keima.review.analysis import Judge, review_game, review_key
 from keima.review.games import ReviewGame, open_game
-from keima.review.report import Json, read_review, render_html, write_text
+from keima.review.numbers import Json
+from keima.review.report import read_review, render_html, write_text
+
+Record = GameRecord | BadRecord
+"""A game, or what was wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Task:
         page: where its report goes.
     """
 
-    record: Any
+    record: Record
     page: Path
 
 
@@ -55,7 +58,7 @@ class Reviewer:
 
     Args:
         net: the network file.
-        options: the report's `options`: symmetry, precision; for a search also visits, preset, seed.
+        options: the report's `options`, see `review_game`.
         open_judge: opens the network; returns what evaluates positions and the report's `network` object.
 
     Raises:
@@ -63,7 +66,7 @@ class Reviewer:
     """
 
     def __init__(self, net: str, options: Json, open_judge: Callable[[], tuple[Judge, Json]]) -> None:
-        from keima.weights.files import sha256_of
+        from keima.systems.files.contents import sha256_of
 
         self.sha256 = sha256_of(net)
         self.options = options
@@ -89,30 +92,11 @@ class Reviewer:
         return review_game(game, judge, {**network, "sha256": self.sha256}, self.options, on_progress)
 
 
-def read_records(paths: Iterable[str], limit: int | None = None) -> list[Any]:
-    """The records of all games in files, archives and folders, in order; a broken one as its `BadRecord`."""
-    return list(islice(_records(paths), limit))
-
-
-def _records(paths: Iterable[str]) -> Iterator[Any]:
-    for file in find_game_files(paths):
-        if not isinstance(file, GameFile):
-            yield file
-        elif file.game == "chess":
-            from keima.games.chess.pgn import read_pgn_file
-
-            yield from read_pgn_file(file)
-        else:
-            from keima.games.go.sgf import read_sgf_file
-
-            yield from read_sgf_file(file)
-
-
-def plan(records: Sequence[Any], output: str) -> list[Task]:
+def plan(records: Sequence[Record], output: str) -> list[Task]:
     """Where each game's report goes.
 
     Args:
-        records: from `read_records`.
+        records: as `keima.games.files.read_records` reads them.
         output: a name ending in .html, for a single game; else a folder, where pages are named after the files.
 
     Raises:
@@ -127,7 +111,7 @@ def plan(records: Sequence[Any], output: str) -> list[Task]:
     return [Task(record, target / _page_name(record, taken)) for record in records]
 
 
-def _page_name(record: Any, taken: dict[str, int]) -> str:
+def _page_name(record: Record, taken: dict[str, int]) -> str:
     """A name after the record's file, with the game's number from the second on, and never the same one twice."""
     source = getattr(record, "source", None) or "game"
     name = source.rsplit("!", 1)[-1]
@@ -145,7 +129,7 @@ def review_task(
 
     Args:
         task: the game, and where its page goes.
-        reviewers: by game, "go" and "chess"; those of the games that are played.
+        reviewers: by game; those of the games that are played.
         on_progress: called with the number of positions judged since the last call.
     """
     if isinstance(task.record, KeimaError):
@@ -167,5 +151,5 @@ def review_task(
     return Result(task.page, review, reused=reused)
 
 
-def _name(record: Any) -> str:
+def _name(record: GameRecord) -> str:
     return f"{record.source}: game {record.index}" if record.index > 1 else str(record.source)

@@ -12,32 +12,31 @@ import json
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from keima.atomic import replacing
 from keima.errors import BadRecord, BadRequest
+from keima.games.game import GAMES
 from keima.review.analysis import FORMAT, FORMAT_VERSION
 from keima.review.games import game_title
+from keima.review.numbers import Json
 
-Json = dict[str, Any]
-
-_SCRIPTS = ("svg.js", "go.js", "chess.js", "graphs.js", "app.js")
+_BEFORE, _AFTER = ("svg.js",), ("graphs.js", "app.js")
+"""The page's scripts; the game's own board stands between them."""
 _OPENING = '<script type="application/json" id="review">'
 _CLOSING = "</script>"
 
 
 def render_html(review: Json) -> str:
     """The page of one review (docs/review-json.md)."""
-    scripts = [name for name in _SCRIPTS if name not in ("go.js", "chess.js") or name == f"{review['game']['game']}.js"]
+    scripts = [*map(_page_file, _BEFORE), _board_file(review["game"]["game"]), *map(_page_file, _AFTER)]
     return _fill(
         "report.html",
         version=html.escape(review["keima"]),
         title=html.escape(f"{game_title(review['game'])} – keima review"),
-        game=html.escape(review["game"]["game"]),
         css=_page_file("report.css"),
-        js="\n".join(_page_file(name) for name in scripts),
+        js="\n".join(scripts),
         data=_embed(_pack(review)),
     )
 
@@ -51,7 +50,7 @@ def render_index(entries: Sequence[tuple[str, Json]]) -> str:
     rows = []
     for href, review in entries:
         game, players = review["game"], review["players"]
-        sides = ("black", "white") if game["game"] == "go" else ("white", "black")
+        sides = GAMES[game["game"]].sides
         cells = [f'<a href="{html.escape(href)}">{html.escape(game_title(game))}</a>', html.escape(game["result"])]
         for side in sides:
             loss = players[side].get("mean_winrate_loss")
@@ -60,6 +59,10 @@ def render_index(entries: Sequence[tuple[str, Json]]) -> str:
         cells.append(str(len(review["moves"])))
         rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     return _fill("index.html", css=_page_file("report.css"), count=str(len(rows)), rows="\n".join(rows))
+
+
+def _board_file(game: str) -> str:
+    return (files(GAMES[game].package) / "board.js").read_text(encoding="utf-8")
 
 
 def _page_file(name: str) -> str:

@@ -6,12 +6,16 @@ Positions of one game do not depend on one another, so many are searched side by
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from keima.errors import BadRequest
-from keima.review.analysis import numbers
-from keima.review.games import san_line
+from keima.games.game import GAMES
+from keima.games.position import Position
+from keima.review.numbers import Json, numbers
 from keima.search import MoveInfo, SearchResult, search_batch
+
+if TYPE_CHECKING:
+    from keima.inference.evaluator import Evaluator
 
 CANDIDATES = 10
 """How many of the moves searched a position keeps, at most."""
@@ -24,8 +28,6 @@ VISITS_TOGETHER = 1 << 18
 LEAST_VISITS = 2
 """Of one visit all goes to the position itself and none to a move."""
 
-Json = dict[str, Any]
-
 
 def check_search(options: Json) -> None:
     """Check `visits` and `preset` of a review's options before anything is opened.
@@ -33,7 +35,7 @@ def check_search(options: Json) -> None:
     Raises:
         BadRequest: one visit, which no move would get; or a preset that is not known.
     """
-    from keima.search.presets import find_preset
+    from keima.systems.presets import find_preset
 
     if 0 < options["visits"] < LEAST_VISITS:
         raise BadRequest(f"visits: 0 for the network alone, or at least {LEAST_VISITS}")
@@ -41,7 +43,10 @@ def check_search(options: Json) -> None:
 
 
 def search_positions(
-    positions: Sequence[Any], evaluator: Any, options: Json, on_progress: Callable[[int], None] | None = None
+    positions: Sequence[Position],
+    evaluator: Evaluator,
+    options: Json,
+    on_progress: Callable[[int], None] | None = None,
 ) -> list[SearchResult | None]:
     """Search every position that is not over; None for one that is.
 
@@ -76,16 +81,16 @@ def search_positions(
     return results
 
 
-def searched_numbers(kind: str, position: Any, result: SearchResult) -> Json:
+def searched_numbers(position: Position, result: SearchResult) -> Json:
     """What a search adds to, and puts in place of, the network's numbers in an entry of `positions`."""
     entry = {**numbers(result), "visits": result.visits}
-    entry["candidates"] = [_candidate(kind, position, info) for info in result.moves[:CANDIDATES]]
+    entry["candidates"] = [_candidate(position, info) for info in result.moves[:CANDIDATES]]
     return entry
 
 
-def _candidate(kind: str, position: Any, info: MoveInfo) -> Json:
+def _candidate(position: Position, info: MoveInfo) -> Json:
     variation = list(info.pv[:VARIATION_LENGTH])
-    candidate = {
+    candidate: Json = {
         "move": info.move,
         "visits": info.visits,
         "prior": round(info.prior, 5),
@@ -94,8 +99,9 @@ def _candidate(kind: str, position: Any, info: MoveInfo) -> Json:
     }
     if info.mate is not None:
         candidate["mate"] = info.mate
-    if kind == "chess":
-        candidate["pv_san"] = san_line(position, variation)
+    written = GAMES[position.game].drawing.written(position, variation)
+    if written is not None:
+        candidate["pv_san"] = written
     return candidate
 
 
@@ -113,7 +119,7 @@ def after_best(result: SearchResult, to_play: str) -> Json | None:
     return {"to_play": to_play, **{name: round(float(number), 5) for name, number in judged.items()}}
 
 
-def against_search(kind: str, position: Any, played: str, result: SearchResult) -> Json:
+def against_search(position: Position, played: str, result: SearchResult) -> Json:
     """The played move among the moves searched: its visits, its place, and the move the search would have played."""
     if not result.moves:
         return {}
@@ -125,6 +131,7 @@ def against_search(kind: str, position: Any, played: str, result: SearchResult) 
         "best_prior": round(float(result.policy.get(best.move, best.prior)), 5),
         "best_visits": best.visits,
     }
-    if kind == "chess":
-        facts["best_san"] = san_line(position, [best.move])[0]
+    written = GAMES[position.game].drawing.written(position, [best.move])
+    if written:
+        facts["best_san"] = written[0]
     return facts

@@ -13,12 +13,12 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from keima.search.alphago import PolicyAndValue
 from keima.search.api import search, search_batch
 from keima.search.limits import Clock, Limits
-from keima.search.presets import PRESETS, Parameters
-from keima.search.result import MoveInfo, SearchResult
+from keima.search.report import MoveInfo, SearchResult
 from keima.search.search import Search
+from keima.systems.parameters import Parameters
+from keima.systems.presets import PRESETS
 
 __all__ = [
     "PRESETS",
@@ -26,7 +26,6 @@ __all__ = [
     "Limits",
     "MoveInfo",
     "Parameters",
-    "PolicyAndValue",
     "Search",
     "SearchResult",
     "search",

@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 
 from keima.errors import BadRequest, KeimaError
+from keima.games.position import Position
+from keima.search.batches import BatchesInFlight, RootedTree, SearchEvaluator, Share, share_of
 from keima.search.limits import Limits
-from keima.search.pipeline import Pipeline, Planted, leaves_wanted
-from keima.search.planting import Wanted, leaves_for, plant_roots, rollout_weights, with_or_without_value
-from keima.search.presets import Parameters, find_preset
-from keima.search.report import make_result
-from keima.search.result import SearchResult
-from keima.search.search import DEFAULT_MEMORY, Search
-from keima.search.storage import Tree
+from keima.search.memory import Tree
+from keima.search.report import SearchResult, make_result
+from keima.search.root import Considered, prepare_roots
+from keima.search.search import DEFAULT_MEMORY, Search, parameters_of
+from keima.systems.parameters import Number, Parameters
 
 DEFAULT_VISITS = 800
 """Of a search that is given neither visits nor seconds."""
 
 
 def search(
-    evaluator: Any,
-    position: Any,
+    evaluator: SearchEvaluator,
+    position: Position,
     visits: int | None = None,
     preset: str | Parameters = "auto",
     *,
@@ -56,15 +56,15 @@ def search(
 
 
 def search_batch(
-    evaluator: Any,
-    positions: Sequence[Any],
+    evaluator: SearchEvaluator,
+    positions: Sequence[Position],
     visits: int = DEFAULT_VISITS,
     preset: str | Parameters = "auto",
     *,
     batch_size: int | None = None,
     seed: int = 0,
     memory: int = DEFAULT_MEMORY,
-    **overrides: float,
+    **overrides: Number,
 ) -> list[SearchResult]:
     """Search many positions side by side, each in a tree of its own, their leaves sharing batches.
 
@@ -90,14 +90,12 @@ def search_batch(
     """
     if visits < 1:
         raise BadRequest(f"visits must be at least 1, not {visits}")
-    encoding = evaluator.network.encoding
     for index, position in enumerate(positions):
         try:
-            encoding.check(position)
+            evaluator.encoding.check(position)
         except KeimaError as error:
             raise error.at(place=f"position {index}") from None
-    parameters = with_or_without_value(find_preset(preset, evaluator.network.system, overrides), evaluator.network)
-    weights = rollout_weights(parameters, None)
+    parameters = parameters_of(evaluator, preset, overrides)
     size = int(evaluator.batch_size if batch_size is None else batch_size)
     if size < 1:
         raise BadRequest(f"batch_size must be at least 1, not {size}")
@@ -105,78 +103,68 @@ def search_batch(
     results: dict[int, SearchResult] = {}
     waiting = list(range(len(positions)))
     while waiting:
-        leaves = leaves_for(encoding, positions[waiting[0]], max(size, 8))
-        if weights is not None:
-            leaves.use_playouts(weights, rng.integers(1, 2**63, 1, np.uint64))
-        group = [k for k in waiting if leaves.fits(positions[k])]
+        batches = BatchesInFlight(evaluator, positions[waiting[0]], parameters, size, rng)
+        group = [k for k in waiting if batches.fits(positions[k])]
         waiting = [k for k in waiting if k not in set(group)]
-        pipeline = Pipeline(evaluator, leaves, parameters, size, rng)
-        side_by_side = _SideBySide(pipeline, [positions[k] for k in group], parameters, memory // len(positions), rng)
-        results.update(zip(group, side_by_side.run(visits), strict=True))
+        trees = [RootedTree(Tree(parameters, memory // len(positions)), positions[k]) for k in group]
+        results.update(zip(group, _SideBySide(batches, trees, parameters, rng).run(visits), strict=True))
     return [results[k] for k in range(len(positions))]
 
 
 class _SideBySide:
-    """Trees on positions of one kind, searched in turns."""
+    """Trees on positions of one board, searched in turns."""
 
     def __init__(
-        self, pipeline: Pipeline, positions: list[Any], parameters: Parameters, memory: int, rng: np.random.Generator
+        self, batches: BatchesInFlight, trees: list[RootedTree], parameters: Parameters, rng: np.random.Generator
     ) -> None:
-        self._pipeline = pipeline
-        self._positions = positions
-        leaves = pipeline.leaves
-        self._trees = [
-            Planted(Tree(parameters, memory), leaves.root_of(position), leaves.side(position)) for position in positions
-        ]
-        self._answers = plant_roots(pipeline, self._trees, positions, parameters, rng, Wanted(), threading.Lock())
-        self._ended = [""] * len(positions)
+        self._batches = batches
+        self._trees = trees
+        self._answers = prepare_roots(batches, trees, parameters, rng, Considered(), threading.Lock())
+        self._ended = [""] * len(trees)
         self._next = 0
 
     def run(self, visits: int) -> list[SearchResult]:
         """Search each tree to that many visits."""
         began = time.perf_counter()
         while True:
-            wishes = self._wishes(visits)
+            shares = self._shares(visits)
             found = made = 0
-            if wishes and self._pipeline.has_room:
-                found, made = self._pipeline.start(wishes)
-            if not found or not self._pipeline.has_room:
-                if not self._pipeline.is_empty:
-                    self._pipeline.finish()
+            if shares and self._batches.has_room:
+                found, made = self._batches.start(shares)
+            if not found or not self._batches.has_room:
+                if not self._batches.is_empty:
+                    self._batches.finish()
                 elif not made:
                     break
         seconds = time.perf_counter() - began
         return [
-            make_result(planted.tree, position, self._pipeline.leaves, answer, None, seconds, ended or "solved")
-            for planted, position, answer, ended in zip(
-                self._trees, self._positions, self._answers, self._ended, strict=True
-            )
+            make_result(rooted, answer, seconds, ended or "solved")
+            for rooted, answer, ended in zip(self._trees, self._answers, self._ended, strict=True)
         ]
 
-    def _wishes(self, visits: int) -> list[tuple[Planted, int, int]]:
-        """What each tree not done yet would like to add to the next batch, beginning where the last one left off."""
+    def _shares(self, visits: int) -> list[Share]:
+        """What each tree not done yet may add to the next batch, beginning where the last one left off."""
         open_trees = []
         for step in range(len(self._trees)):
             k = (self._next + step) % len(self._trees)
-            planted = self._trees[k]
             if not self._ended[k]:
-                self._ended[k] = self._ends(planted.tree, visits)
+                self._ended[k] = self._ends(self._trees[k].tree, visits)
             if not self._ended[k]:
                 open_trees.append(k)
         if not open_trees:
             return []
-        share = -(-self._pipeline.batch_size // len(open_trees))
-        wishes = []
-        room = self._pipeline.batch_size
+        most = -(-self._batches.batch_size // len(open_trees))
+        shares = []
+        room = self._batches.batch_size
         for k in open_trees:
-            planted = self._trees[k]
-            wanted = min(leaves_wanted(planted, self._pipeline.batch_size), share)
-            quota = visits - planted.tree.visits - planted.pending
-            if wanted > 0 and quota > 0 and room > 0:
-                wishes.append((planted, wanted, quota))
-                room -= min(wanted, quota)
+            rooted = self._trees[k]
+            leaves = min(share_of(rooted, self._batches.batch_size), most)
+            quota = visits - rooted.tree.visits - rooted.pending
+            if leaves > 0 and quota > 0 and room > 0:
+                shares.append(Share(rooted, leaves, quota))
+                room -= min(leaves, quota)
                 self._next = k + 1
-        return wishes
+        return shares
 
     def _ends(self, tree: Tree, visits: int) -> str:
         """What ends one tree's search now, or ""."""
@@ -184,4 +172,4 @@ class _SideBySide:
             return "visits"
         if tree.solved or tree.roots["count"][0] == 0:
             return "solved"
-        return "" if tree.reserve(self._pipeline.batch_size) else "memory"
+        return "" if tree.reserve(self._batches.batch_size) else "memory"

@@ -10,22 +10,31 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
 from keima.errors import BadRequest
-from keima.search.clock import budget
-from keima.search.limits import Limits
-from keima.search.pipeline import Pipeline, Planted, leaves_wanted
-from keima.search.planting import Wanted, leaves_for, plant_roots, rollout_weights, with_or_without_value
-from keima.search.presets import CHOOSE_BY_LCB, Parameters, find_preset
-from keima.search.report import Ownership, RootAnswer, choose_edge, make_result, root_table
-from keima.search.result import SearchResult
-from keima.search.storage import Tree
+from keima.games.game import get_game
+from keima.games.position import Position
+from keima.search.batches import BatchesInFlight, RootedTree, SearchEvaluator, Share, share_of
+from keima.search.limits import Limits, budget
+from keima.search.memory import Tree
+from keima.search.report import (
+    Ownership,
+    RootAnswer,
+    SearchResult,
+    best_by_policy,
+    choose_edge,
+    make_result,
+    root_table,
+)
+from keima.search.root import Considered, prepare_roots
 from keima.search.tree import FRESH, OPEN, UTILITY_MEAN, VISITS
+from keima.systems.parameters import Choice, Number, Parameters
+from keima.systems.playouts import PlayoutPolicy
+from keima.systems.presets import parameters_for
 
 DEFAULT_MEMORY = 1 << 30
 
@@ -39,57 +48,55 @@ class Search:
     (`Parameters.in_flight_share`), so that a search of few visits is not spoilt by guesses.
 
     Args:
-        evaluator: `Evaluator`, or anything with its `network`, `batch_size` and `submit`.
-        preset: "auto" (the network's own system), "alphago", "alphago-zero", "katago", "lc0", or `Parameters`.
+        evaluator: `Evaluator`, or anything with its `network`, `encoding`, `batch_size` and `submit`; the options bound
+            to it hold but for those that are numbers of the search.
+        preset: "auto" (the network's own system), the name of another system, or `Parameters`.
         batch_size: most leaves evaluated together; None: the evaluator's.
         seed: of everything random.
         memory: bytes the tree may take; a search that reaches them ends with `stopped_by` "memory".
-        rollout_policy: plays leaves out where the preset wants that (AlphaGo); a `RolloutPolicy`, None: one that knows
-            no pattern.
+        rollout_policy: plays leaves out where the preset wants that (AlphaGo); None: one that knows no pattern.
         overrides: parameters in place of the preset's, by name.
 
     Raises:
-        BadRequest: an unknown preset or parameter, or a number out of range.
+        BadRequest: an unknown preset or parameter, a number out of range, or one this network has no use for.
+        UnsupportedNetwork: a network whose heads are not enough for this search.
     """
 
     def __init__(
         self,
-        evaluator: Any,
+        evaluator: SearchEvaluator,
         preset: str | Parameters = "auto",
         *,
         batch_size: int | None = None,
         seed: int = 0,
         memory: int = DEFAULT_MEMORY,
-        rollout_policy: Any = None,
-        **overrides: float,
+        rollout_policy: PlayoutPolicy | None = None,
+        **overrides: Number,
     ) -> None:
         self.evaluator = evaluator
-        self.parameters = with_or_without_value(
-            find_preset(preset, evaluator.network.system, overrides), evaluator.network
-        )
+        self.parameters = parameters_of(evaluator, preset, overrides)
         self.batch_size = int(evaluator.batch_size if batch_size is None else batch_size)
         if self.batch_size < 1:
             raise BadRequest(f"batch_size must be at least 1, not {self.batch_size}")
         self._seed = seed
         self._rng = np.random.default_rng(seed)
-        self._weights = rollout_weights(self.parameters, rollout_policy)
+        self._policy = rollout_policy
         self._tree = Tree(self.parameters, memory)
         self._lock = threading.Lock()
         self._busy = threading.Lock()
         self._stop = threading.Event()
-        self._position: Any = None
-        self._pipeline: Pipeline | None = None
-        self._planted: Planted | None = None
+        self._position: Position | None = None
+        self._batches: BatchesInFlight | None = None
+        self._rooted: RootedTree | None = None
         self._answer: RootAnswer | None = None
-        self._request: Any = None
-        self._profile: str | None = None
+        self._considered: Considered | None = None
         self._ownership: Ownership | None = None
         self._began = time.perf_counter()
         self._seconds = 0.0
         self._stopped_by = "running"
 
     @property
-    def position(self) -> Any:
+    def position(self) -> Position | None:
         """The root; None before `set_position`."""
         return self._position
 
@@ -104,8 +111,8 @@ class Search:
         Raises:
             BadRequest: no position set.
         """
-        pipeline, _ = self._ready()
-        return str(pipeline.leaves.name(code, side))
+        _, rooted = self._ready()
+        return rooted.name(code, side)
 
     def clear(self) -> None:
         """Forget the tree and the position, and start the random numbers anew."""
@@ -118,7 +125,7 @@ class Search:
         """An empty tree, whose root is to be evaluated."""
         self._tree.reset()
         self._answer = None
-        self._request = None
+        self._considered = None
         self._ownership = None
 
     @contextmanager
@@ -135,37 +142,55 @@ class Search:
         finally:
             self._busy.release()
 
-    def set_position(self, position: Any) -> None:
+    def set_position(self, position: Position) -> None:
         """Search this position from now on; what was found of it before is kept where it continues the old one.
 
         Raises:
             UnsupportedPosition: the network cannot take it.
             BadRequest: a run is under way.
         """
-        self.evaluator.network.encoding.check(position)
+        self.evaluator.encoding.check(position)
         with self._not_running(), self._lock:
             self._stop.clear()
             if not self._keeps(position):
                 self._forget()
             self._position = position
-            self._pipeline = self._pipeline_for(position)
-            leaves = self._pipeline.leaves
-            self._planted = Planted(self._tree, leaves.root_of(position), leaves.side(position))
+            self._rooted = RootedTree(self._tree, position)
+            self._rooted.ownership = self._ownership
+            if self._batches is None or not self._batches.fits(position):
+                self._batches = BatchesInFlight(
+                    self.evaluator, position, self.parameters, self.batch_size, self._rng, self._policy
+                )
             self._seconds = 0.0
 
-    def _keeps(self, position: Any) -> bool:
+    def set_evaluator(self, evaluator: SearchEvaluator) -> None:
+        """Ask another binding of the same network from now on, and forget what was found.
+
+        Raises:
+            BadRequest: a run is under way.
+        """
+        with self._not_running(), self._lock:
+            self.evaluator = evaluator
+            self._forget()
+            self._batches = None
+            position = self._position
+        if position is not None:
+            self.set_position(position)
+
+    def _keeps(self, position: Position) -> bool:
         """Move the root along to `position` if the tree has it; False if it does not."""
         old = self._position
-        if old is None or self._tree.is_fresh or self._pipeline is None:
+        if old is None or old.game != position.game or self._tree.is_fresh:
             return False
-        names = moves_between(old, position)
+        kernels = get_game(position.game).kernels
+        names = kernels.moves_between(old, position)
         if names is None:
             return False
         if not names:
             return True
-        leaves, node, at = self._pipeline.leaves, 0, old
+        node, at = 0, old
         for name in names:
-            node = self._tree.child(node, leaves.code(name, at))
+            node = self._tree.child(node, kernels.code(at, name))
             if node < 0:
                 return False
             at = at.play(name)
@@ -175,29 +200,19 @@ class Search:
         self._tree.reroot(node)
         nodes["state"][0] = OPEN
         self._answer = None
-        self._request = None
+        self._considered = None
         self._ownership = None
         return True
 
-    def _pipeline_for(self, position: Any) -> Pipeline:
-        """The pipeline for this kind of position, the old one if it fits."""
-        old = self._pipeline
-        if old is not None and old.leaves.fits(position):
-            return old
-        leaves = leaves_for(self.evaluator.network.encoding, position, max(self.batch_size, 8))
-        if self._weights is not None:
-            leaves.use_playouts(self._weights, self._rng.integers(1, 2**63, 1, np.uint64))
-        return Pipeline(self.evaluator, leaves, self.parameters, self.batch_size, self._rng)
-
-    def _ready(self) -> tuple[Pipeline, Planted]:
-        """The pipeline and the tree with its root; there is a position.
+    def _ready(self) -> tuple[BatchesInFlight, RootedTree]:
+        """The batches and the tree with its root; there is a position.
 
         Raises:
             BadRequest: there is none.
         """
-        if self._pipeline is None or self._planted is None or self._position is None:
+        if self._batches is None or self._rooted is None or self._position is None:
             raise BadRequest("set_position first")
-        return self._pipeline, self._planted
+        return self._batches, self._rooted
 
     def stop(self) -> None:
         """End the run under way within 50 ms (with a CPU backend that computes at once: after its batch). Any thread.
@@ -215,7 +230,6 @@ class Search:
         allow_moves: Collection[str] | None = None,
         avoid_moves: Collection[str] | None = None,
         ownership: bool = False,
-        profile: str | None = None,
     ) -> SearchResult:
         """Search until a limit is reached or `stop` is called.
 
@@ -226,73 +240,61 @@ class Search:
             allow_moves: consider only these moves at the root.
             avoid_moves: do not consider these.
             ownership: average the network's ownership over the positions evaluated.
-            profile: which human to imitate (KataGo's human networks).
 
         Raises:
             BadRequest: no position set, a run already under way, a move that is not legal here, no move left to
                 consider, ownership of a network that has none.
         """
-        pipeline, _ = self._ready()
+        batches, _ = self._ready()
         with self._not_running():
             self._began = time.perf_counter()
             self._stopped_by = "running"
             self._tree.start_counting()
             try:
-                self._prepare(allow_moves, avoid_moves, ownership, profile)
+                self._prepare(allow_moves, avoid_moves, ownership)
                 self._stopped_by = self._loop(limits, on_update, update_seconds)
             finally:
-                if not pipeline.is_empty:
+                if not batches.is_empty:
                     with self._lock:
-                        pipeline.abandon()
+                        batches.abandon()
                 self._stop.clear()
                 self._seconds = time.perf_counter() - self._began
         return self.result()
 
-    def _prepare(
-        self, allow: Collection[str] | None, avoid: Collection[str] | None, ownership: bool, profile: str | None
-    ) -> None:
+    def _prepare(self, allow: Collection[str] | None, avoid: Collection[str] | None, ownership: bool) -> None:
         """Evaluate the root and set up its moves, unless that is done."""
-        pipeline, planted = self._ready()
-        wanted = Wanted(frozenset(allow) if allow is not None else None, frozenset(avoid or ()))
-        request = (wanted, profile)
-        if profile != self._profile:
-            with self._lock:
-                self._forget()
-            self._profile = profile
+        batches, rooted = self._ready()
+        considered = Considered(frozenset(allow) if allow is not None else None, frozenset(avoid or ()))
         fresh_ownership = ownership and self._ownership is None
-        if request == self._request and not fresh_ownership:
+        if considered == self._considered and not fresh_ownership:
             return
         if fresh_ownership:
             self._ownership = Ownership()
-        planted.ownership = self._ownership
-        pipeline.leaves.profile = profile
-        (self._answer,) = plant_roots(
-            pipeline, [planted], [self._position], self.parameters, self._rng, wanted, self._lock
-        )
-        self._request = request
+        rooted.ownership = self._ownership
+        (self._answer,) = prepare_roots(batches, [rooted], self.parameters, self._rng, considered, self._lock)
+        self._considered = considered
 
     def _loop(self, limits: Limits, on_update: Callable[[SearchResult], None] | None, update_seconds: float) -> str:
         """Gather and add batches until something ends it; what did."""
-        (pipeline, planted), tree = self._ready(), self._tree
-        deadline = _Deadline(limits, self._position, self._began)
+        (batches, rooted), tree = self._ready(), self._tree
+        deadline = _Deadline(limits, rooted.position, self._began)
         next_update = self._began + update_seconds
         while True:
             reason = self._reason(limits, deadline)
             if reason:
                 return self._land(reason)
-            quota = (limits.visits or 1 << 60) - tree.visits - planted.pending
+            quota = (limits.visits or 1 << 60) - tree.visits - rooted.pending
             found = made = 0
-            if pipeline.has_room and quota > 0:
+            if batches.has_room and quota > 0:
                 with self._lock:
                     has_memory = tree.reserve(self.batch_size)
                     if has_memory:
-                        wanted = leaves_wanted(planted, self.batch_size)
-                        found, made = pipeline.start([(planted, wanted, quota)])
+                        found, made = batches.start([Share(rooted, share_of(rooted, self.batch_size), quota)])
                 if not has_memory:
                     return self._land("memory")
-            if not found or not pipeline.has_room:
-                if not pipeline.is_empty:
-                    if not pipeline.finish(self._stop, self._lock):
+            if not found or not batches.has_room:
+                if not batches.is_empty:
+                    if not batches.finish(self._stop, self._lock):
                         return "stopped"
                 elif not made:
                     return "solved"
@@ -302,9 +304,9 @@ class Search:
 
     def _land(self, reason: str) -> str:
         """End the run; what is under way is waited for, unless it was stopped."""
-        pipeline, _ = self._ready()
-        while reason != "stopped" and not pipeline.is_empty:
-            if not pipeline.finish(self._stop, self._lock):
+        batches, _ = self._ready()
+        while reason != "stopped" and not batches.is_empty:
+            if not batches.finish(self._stop, self._lock):
                 break
         return reason
 
@@ -317,10 +319,10 @@ class Search:
             return "visits"
         if tree.roots["count"][0] == 0 or tree.solved:
             return "solved"
-        pipeline, _ = self._ready()
-        left = deadline.left(pipeline.seconds_a_batch)
+        batches, _ = self._ready()
+        left = deadline.left(batches.seconds_a_batch)
         if left <= 0 and deadline.stretch and self._is_unsettled():
-            left = deadline.left(pipeline.seconds_a_batch, stretched=True)
+            left = deadline.left(batches.seconds_a_batch, stretched=True)
         if left <= 0:
             return deadline.name
         if limits.early_stop and self._cannot_change(limits, left):
@@ -361,7 +363,7 @@ class Search:
         second = int(each[-2]) if len(each) > 1 else 0
         if int(each[-1]) - second <= remaining:
             return False
-        if self.parameters.choice != CHOOSE_BY_LCB:
+        if self.parameters.final_choice.choice != Choice.LCB:
             return True
         table = root_table(tree)
         return bool(np.argmax(table.value) == np.argmax(table.rows[:, VISITS]))
@@ -372,19 +374,11 @@ class Search:
         Raises:
             BadRequest: no position set.
         """
-        pipeline, _ = self._ready()
+        _, rooted = self._ready()
         with self._lock:
             running = self._stopped_by == "running"
             seconds = time.perf_counter() - self._began if running else self._seconds
-            return make_result(
-                self._tree,
-                self._position,
-                pipeline.leaves,
-                self._answer,
-                self._ownership,
-                seconds,
-                self._stopped_by,
-            )
+            return make_result(rooted, self._answer, seconds, self._stopped_by)
 
     def choose(self, temperature: float = 0.0) -> str:
         """The move to play: the best by the preset's rule, or with a temperature drawn with odds N^(1/temperature).
@@ -397,15 +391,14 @@ class Search:
         """
         if temperature < 0:
             raise BadRequest(f"temperature must be at least 0, not {temperature}")
-        if self._answer is None or self._pipeline is None:
+        if self._answer is None or self._rooted is None:
             raise BadRequest("run the search first")
         with self._lock:
             table = root_table(self._tree)
             if not len(table.edges):
-                return make_result(self._tree, None, self._pipeline.leaves, self._answer, None, 0.0, "").best
+                return best_by_policy(self._rooted)
             edge = int(table.edges[choose_edge(table, temperature, self._rng)])
-            side = int(self._tree.nodes["side"][0])
-            return str(self._pipeline.leaves.name(int(self._tree.roots[0]["move"][edge]), side))
+            return self._rooted.name(int(self._tree.roots[0]["move"][edge]), self._rooted.side)
 
 
 class _Deadline:
@@ -416,16 +409,14 @@ class _Deadline:
         stretch: seconds by which it may be put off while the search is undecided (game clocks).
     """
 
-    def __init__(self, limits: Limits, position: Any, began: float) -> None:
+    def __init__(self, limits: Limits, position: Position, began: float) -> None:
         self._began = began
         self._seconds = float("inf") if limits.seconds is None else limits.seconds
         self.name = "seconds"
         self.stretch = 0.0
         if limits.clock is None:
             return
-        is_go = hasattr(position, "xsize")
-        area = position.xsize * position.ysize if is_go else 64
-        share = budget(limits.clock, "go" if is_go else "chess", len(position.moves), area)
+        share = budget(limits.clock, get_game(position.game).playing.moves_to_come(position))
         if share.target < self._seconds:
             self.stretch = min(share.maximum, self._seconds) - share.target
             self._seconds = share.target
@@ -437,23 +428,7 @@ class _Deadline:
         return seconds - batch_seconds - (time.perf_counter() - self._began)
 
 
-def moves_between(old: Any, new: Any) -> list[str] | None:
-    """The moves that lead from one position to another of the same game, the sides in turn; None where none do."""
-    if type(old) is not type(new):
-        return None
-    is_go = hasattr(old, "xsize")
-    known = len(old.moves)
-    if new.moves[:known] != old.moves:
-        return None
-    if not is_go:
-        same = (old.start_fen, old.chess960) == (new.start_fen, new.chess960)
-        return list(new.moves[known:]) if same else None
-    if (old.xsize, old.ysize, old.rules, old.komi, old.setup) != (new.xsize, new.ysize, new.rules, new.komi, new.setup):
-        return None
-    names = [vertex for _, vertex in new.moves[known:]]
-    colours = [colour for colour, _ in new.moves[known:]]
-    wanted = [old.to_play if k % 2 == 0 else "BW"[old.to_play == "B"] for k in range(len(names) + 1)]
-    if colours != wanted[:-1] or new.to_play != wanted[-1]:
-        return None
-    turns = int(new.history[0]["turns"]) - int(old.history[0]["turns"])
-    return names if turns == len(names) else None
+def parameters_of(evaluator: SearchEvaluator, preset: str | Parameters, overrides: Mapping[str, Number]) -> Parameters:
+    """The parameters of a search by this evaluator; see `parameters_for`."""
+    network = evaluator.network
+    return parameters_for(preset, network.system, network.output_names, overrides)

@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 
 import keima
-from keima.engines.uci_options import Values
+from keima.engines.uci.options import Values
 from keima.errors import BadWeights
 from keima.review.report import read_review
 from tests.cli.conftest import CHESS_GAME, GO_GAME, lines
@@ -78,7 +78,7 @@ class TestWithThem:
 
         monkeypatch.setattr("keima.cli.uci.open_network", refuse)
         with pytest.raises(BadWeights) as caught:
-            _Opener()(Values({"WeightsFile": file}))
+            _Opener({})(Values({"WeightsFile": file}))
         assert caught.value.source == str(both / opened)
 
     def test_review_takes_the_network_of_each_record(self, run: Run, both: Path) -> None:
@@ -163,7 +163,7 @@ class TestWithoutThem:
         from keima.cli.uci import _Opener
 
         with pytest.raises(BadWeights, match=f"{LACKS} chess"):
-            _Opener()(Values())
+            _Opener({})(Values())
 
     def test_a_network_that_is_named_is_all_that_is_needed(self, run: Run, neither: Path, go_net: Path) -> None:
         Path("game.sgf").write_text(GO_GAME)

@@ -12,16 +12,17 @@ from torch import Tensor, nn
 
 import keima
 from keima.compress import fold
-from keima.networks.alphago import AlphaGoPolicyNetwork
-from keima.networks.alphago_zero import AlphaGoZeroNetwork
-from keima.networks.comparison import InceptionNetwork, TransformerNetwork, VggNetwork
-from keima.networks.katago import KataGoNetwork, NormAct
-from keima.networks.katago_config import NormConfig, PoolingConfig, ResidualConfig, preset
-from keima.networks.katago_guide import KataGoGuideNetwork
-from keima.networks.lc0 import Lc0Config, Lc0Network
-from keima.networks.leela_zero import LeelaZeroNetwork
-from keima.networks.network import Network
-from keima.networks.registry import NetworkEntry, create, list_networks
+from keima.systems.alphago.network import AlphaGoPolicyNetwork
+from keima.systems.alphago_zero.leela_zero import LeelaZeroNetwork
+from keima.systems.alphago_zero.network import AlphaGoZeroNetwork
+from keima.systems.comparison.trunks import InceptionNetwork, TransformerNetwork, VggNetwork
+from keima.systems.katago.config import NormConfig, PoolingConfig, ResidualConfig
+from keima.systems.katago.layers import NormAct
+from keima.systems.katago.network import KataGoNetwork, by_name
+from keima.systems.katago_guide.network import KataGoGuideNetwork
+from keima.systems.lc0.network import Lc0Config, Lc0Network
+from keima.systems.network import Network
+from keima.systems.registry import NetworkEntry, create, list_networks
 
 torch.set_num_threads(1)
 
@@ -42,9 +43,9 @@ def unsettle(network: Network) -> Network:
 
 def answer(network: Network, seed: int = 0) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    size = 8 if network.encoding.game == "chess" else 9
+    height, width = (min(side, 9) for side in network.encoding.board)
     inputs = {
-        "planes": torch.randint(0, 2, (3, network.encoding.planes, size, size), generator=generator).float(),
+        "planes": torch.randint(0, 2, (3, network.encoding.planes, height, width), generator=generator).float(),
         "globals": torch.rand((3, network.encoding.globals), generator=generator),
     }
     with torch.inference_mode():
@@ -59,9 +60,9 @@ def small_katago() -> KataGoNetwork:
     blocks = (
         ResidualConfig(12, norm, unscaled),
         PoolingConfig(8, 4, norm, norm, norm),
-        replace(preset("b18c384nbt").blocks[2], channels=8, blocks=(PoolingConfig(6, 4, norm, norm, norm),)),
+        replace(by_name("b18c384nbt").blocks[2], channels=8, blocks=(PoolingConfig(6, 4, norm, norm, norm),)),
     )
-    config = preset("b6c96")
+    config = by_name("b6c96")
     policy = replace(config.policy, channels=6, pooled=5, pool=norm, board=unscaled)
     value = replace(config.value, channels=5, hidden=7, norm=norm)
     return KataGoNetwork(replace(config, channels=12, blocks=blocks, policy=policy, value=value))
@@ -148,9 +149,9 @@ class Shared(AlphaGoZeroNetwork):
 
 
 def test_a_convolution_that_others_read_too_is_left_alone() -> None:
-    from keima.networks.alphago_zero import AlphaGoZeroOutput
+    from keima.systems.layers import PolicyValue
 
-    Shared.output = AlphaGoZeroOutput
+    Shared.output = PolicyValue
     network = unsettle(Shared(1, 8, board_size=9, value_hidden=16))
     folded = fold(network)
     assert isinstance(folded.stem.norm, nn.BatchNorm2d)

@@ -14,14 +14,14 @@ import keima
 from keima.compress import prune
 from keima.compress.agreement import agreement
 from keima.errors import BadRequest, UnsupportedNetwork
-from keima.networks.alphago_zero import AlphaGoZeroNetwork
-from keima.networks.katago import KataGoNetwork
-from keima.networks.katago_config import NormConfig, PoolingConfig, ResidualConfig, preset
-from keima.networks.lc0 import Lc0Config, Lc0Network
-from keima.networks.lc0_attention import AttentionPolicyConfig
-from keima.networks.leela_zero import LeelaZeroNetwork
-from keima.networks.network import Network
-from keima.networks.registry import create
+from keima.systems.alphago_zero.leela_zero import LeelaZeroNetwork
+from keima.systems.alphago_zero.network import AlphaGoZeroNetwork
+from keima.systems.katago.config import NormConfig, PoolingConfig, ResidualConfig
+from keima.systems.katago.network import KataGoNetwork, by_name
+from keima.systems.lc0.attention import AttentionPolicyConfig
+from keima.systems.lc0.network import Lc0Config, Lc0Network
+from keima.systems.network import Network
+from keima.systems.registry import create
 from tests.compress.test_fold import answer, unsettle
 
 torch.set_num_threads(1)
@@ -36,9 +36,9 @@ def katago(norm: NormConfig | None = None) -> KataGoNetwork:
     blocks = (
         ResidualConfig(14, norm, replace(norm, scale=False)),
         PoolingConfig(11, 7, norm, norm, norm),
-        replace(preset("b18c384nbt").blocks[2], channels=9, blocks=(PoolingConfig(13, 5, norm, norm, norm),)),
+        replace(by_name("b18c384nbt").blocks[2], channels=9, blocks=(PoolingConfig(13, 5, norm, norm, norm),)),
     )
-    config = preset("b6c96")
+    config = by_name("b6c96")
     policy = replace(config.policy, channels=6, pooled=4)
     value = replace(config.value, channels=8, hidden=10)
     return KataGoNetwork(replace(config, channels=20, blocks=blocks, tip=norm, policy=policy, value=value))

@@ -10,21 +10,22 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from keima.encodings.katago import KataGoEncoding
-from keima.engines.gtp import Engine, Options
+from keima.engines.gtp.commands import COMMANDS
+from keima.engines.gtp.engine import Engine, Options
 from keima.games.go import Position
 from keima.games.go.vertices import vertex_to_xy, xy_to_vertex
 from keima.inference.evaluation import Evaluation
-from keima.networks.network import Pedigree
 from keima.search.limits import Limits
-from keima.search.presets import PRESETS
-from keima.search.result import MoveInfo, SearchResult
+from keima.search.report import MoveInfo, SearchResult
+from keima.systems.katago.inputs import KataGoEncoding
+from keima.systems.network import Pedigree
+from keima.systems.presets import PRESETS
 
 
 class FakeNetwork:
@@ -54,12 +55,21 @@ class FakeEvaluator:
     dead: Collection[str] = ()
     likes: dict[str, float] = field(default_factory=dict)
     network: Any = field(default_factory=FakeNetwork)
+    bound: dict[str, Any] = field(default_factory=dict)
     batch_size: int = 1
     precision: str = "f32"
     asked: list[dict[str, Any]] = field(default_factory=list)
 
-    def __call__(self, positions: Any, **options: Any) -> list[Evaluation]:
-        self.asked.append(options)
+    @property
+    def encoding(self) -> Any:
+        return self.network.encoding
+
+    def bind(self, **options: Any) -> FakeEvaluator:
+        self.encoding.bind(**options)
+        return replace(self, bound={**self.bound, **options})
+
+    def __call__(self, positions: Any, symmetry: Any = 0) -> list[Evaluation]:
+        self.asked.append({"symmetry": symmetry, **self.bound})
         return [self._one(position) for position in positions]
 
     def _one(self, position: Position) -> Evaluation:
@@ -121,9 +131,8 @@ class FakeSearch:
         allow_moves: Collection[str] | None = None,
         avoid_moves: Collection[str] | None = None,
         ownership: bool = False,
-        profile: str | None = None,
     ) -> SearchResult:
-        options = {"allow": allow_moves, "avoid": avoid_moves, "ownership": ownership, "profile": profile}
+        options = {"allow": allow_moves, "avoid": avoid_moves, "ownership": ownership}
         self.runs.append((self.position, limits, options))
         end = time.monotonic() + self.patience
         unlimited = limits.visits is None and limits.seconds is None and limits.clock is None
@@ -133,6 +142,9 @@ class FakeSearch:
                 on_update(self._result(visits, allow_moves, avoid_moves, ownership))
             visits += 10
         return self._result(limits.visits or visits, allow_moves, avoid_moves, ownership)
+
+    def result(self) -> SearchResult:
+        return self._result(10, None, None, False)
 
     def _result(self, visits: int, allow: Any, avoid: Any, ownership: bool) -> SearchResult:
         seen = self.evaluator([self.position])[0]
@@ -180,12 +192,12 @@ class Controller:
         self.evaluator = evaluator or FakeEvaluator()
         self.searches: list[Any] = []
 
-        def make(overrides: Any) -> Any:
+        def make(evaluator: Any, overrides: Any) -> Any:
             build = make_search or FakeSearch
-            self.searches.append(build(self.evaluator, **overrides))
+            self.searches.append(build(evaluator, **overrides))
             return self.searches[-1]
 
-        self.engine = Engine(self.evaluator, make, options or Options(rules="tromp-taylor"))
+        self.engine = Engine(self.evaluator, make, options or Options(rules="tromp-taylor"), COMMANDS)
         to_engine, self._to = os.pipe()
         self._from, from_engine = os.pipe()
         self._input, self._output = os.fdopen(to_engine, "rb"), os.fdopen(from_engine, "wb")

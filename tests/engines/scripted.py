@@ -7,6 +7,7 @@ visits or more, or none, is reached by `stop` alone.
 
 from __future__ import annotations
 
+import copy
 import math
 import threading
 from collections.abc import Callable, Collection
@@ -15,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from keima.errors import UnsupportedPosition
 from keima.inference.evaluation import Evaluation
 from keima.search.limits import Limits
-from keima.search.presets import PRESETS
-from keima.search.result import MoveInfo, SearchResult
+from keima.search.report import MoveInfo, SearchResult
+from keima.systems.presets import PRESETS
 
 ENDLESS = 1_000_000
 
@@ -30,12 +32,20 @@ class ScriptedEvaluator:
         inputs = ("planes",) if system == "lc0" else ("planes", "globals")
         outputs = ("policy", "value") if system == "lc0" else ("policy", "value", "score", "ownership")
         self.network = SimpleNamespace(system=system, input_names=inputs, output_names=outputs)
+        options = () if system == "lc0" else ("profile", "policy_optimism")
+        self.encoding = SimpleNamespace(game="chess" if system == "lc0" else "go", options=options)
+        self.bound: dict[str, Any] = {}
         self.batch_size = 8
         self.asked: list[tuple[list[Any], dict[str, Any]]] = []
 
-    def __call__(self, positions: Any, **options: Any) -> list[Evaluation]:
-        self.asked.append((list(positions), options))
-        return [self._one(position, options.get("profile")) for position in positions]
+    def bind(self, **options: Any) -> ScriptedEvaluator:
+        bound = copy.copy(self)
+        bound.bound = {**self.bound, **options}
+        return bound
+
+    def __call__(self, positions: Any) -> list[Evaluation]:
+        self.asked.append((list(positions), self.bound))
+        return [self._one(position, self.bound.get("profile")) for position in positions]
 
     def _one(self, position: Any, profile: str | None) -> Evaluation:
         legal = position.legal()
@@ -66,6 +76,8 @@ class ScriptedSearch:
         self._stop = threading.Event()
 
     def set_position(self, position: Any) -> None:
+        if position.game != self.evaluator.encoding.game:
+            raise UnsupportedPosition(f"not a position of {self.evaluator.encoding.game}")
         self._position = position
         self._stop.clear()
 
@@ -87,9 +99,8 @@ class ScriptedSearch:
         update_seconds: float = 1.0,
         allow_moves: Collection[str] | None = None,
         ownership: bool = False,
-        profile: str | None = None,
     ) -> SearchResult:
-        options = {"limits": limits, "allow": allow_moves, "ownership": ownership, "profile": profile}
+        options = {"limits": limits, "allow": allow_moves, "ownership": ownership}
         self.journal.append((self._position, {**options, **self.overrides}))
         self.running.set()
         visits, stopped_by = limits.visits or ENDLESS, "visits"

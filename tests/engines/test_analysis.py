@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keima.engines.analysis import AnalysisEngine, read_lines
-from keima.engines.analysis_answer import Findings, make_answer, spread
-from keima.engines.analysis_query import QueryError, Task, read_query
-from keima.engines.analysis_settings import (
+from keima.engines.analysis.answer import Findings, make_answer, spread
+from keima.engines.analysis.engine import AnalysisEngine, read_lines
+from keima.engines.analysis.query import Task, read_query
+from keima.engines.analysis.settings import (
     IDLE,
     TO_MOVE,
     Settings,
@@ -32,9 +32,12 @@ from keima.engines.analysis_settings import (
 )
 from keima.errors import BadRequest
 from keima.games import go
+from keima.games.analysis import QueryError
+from keima.games.game import GAMES
 from keima.games.positions import MAX_LINE
-from keima.search.presets import PRESETS
-from keima.search.result import MoveInfo, SearchResult
+from keima.inference.evaluation import Evaluation
+from keima.search.report import MoveInfo, SearchResult
+from keima.systems.presets import PRESETS
 from tests.engines.scripted import ENDLESS, ScriptedEvaluator, ScriptedSearch
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
@@ -47,7 +50,8 @@ class Conversation:
     def __init__(self, open_search: Any, wait: bool = True, **options: Any) -> None:
         self.told: list[str] = []
         settings = options.pop("settings", Settings(workers=options.pop("workers", 1)))
-        self.engine = AnalysisEngine(open_search, settings, log=self.told.append, **options)
+        evaluator = options.pop("evaluator", None) or ScriptedEvaluator()
+        self.engine = AnalysisEngine(evaluator, open_search, settings, log=self.told.append, **options)
         self._asked: queue.Queue[bytes | None] = queue.Queue()
         self._answers: queue.Queue[dict[str, Any]] = queue.Queue()
         self._thread = threading.Thread(
@@ -84,8 +88,9 @@ def talk(journal: list[Any]) -> Iterator[Any]:
 
     def start(system: str = "katago", **options: Any) -> Conversation:
         evaluator = ScriptedEvaluator(system)
-        conversation = Conversation(lambda overrides: ScriptedSearch(evaluator, journal, **overrides), **options)
-        conversation.evaluator = evaluator  # type: ignore[attr-defined]
+        conversation = Conversation(
+            lambda bound, overrides: ScriptedSearch(bound, journal, **overrides), evaluator=evaluator, **options
+        )
         open_ones.append(conversation)
         return conversation
 
@@ -217,8 +222,7 @@ def test_several_positions_at_once(talk: Any, journal: list[Any]) -> None:
 
 
 def test_without_waiting_the_end_of_input_ends_the_search(journal: list[Any]) -> None:
-    evaluator = ScriptedEvaluator()
-    conversation = Conversation(lambda overrides: ScriptedSearch(evaluator, journal), wait=False)
+    conversation = Conversation(lambda bound, overrides: ScriptedSearch(bound, journal), wait=False)
     conversation.ask({**EMPTY, "id": "a", "maxVisits": ENDLESS}, {**EMPTY, "id": "b"})
     wait_until(lambda: len(journal) == 1)
     conversation.end()
@@ -228,8 +232,8 @@ def test_without_waiting_the_end_of_input_ends_the_search(journal: list[Any]) ->
 def test_a_tree_is_kept_where_it_can_serve(journal: list[Any]) -> None:
     searches: list[ScriptedSearch] = []
 
-    def open_search(overrides: Mapping[str, float]) -> ScriptedSearch:
-        searches.append(ScriptedSearch(ScriptedEvaluator(), journal, **overrides))
+    def open_search(evaluator: Any, overrides: Mapping[str, float]) -> ScriptedSearch:
+        searches.append(ScriptedSearch(evaluator, journal, **overrides))
         return searches[-1]
 
     conversation = Conversation(open_search)
@@ -276,7 +280,7 @@ def test_a_search_that_fails_is_answered_and_the_next_one_works(
                 raise ZeroDivisionError("by thirteen")
             return super().run(limits, **options)
 
-    conversation = Conversation(lambda overrides: Failing(ScriptedEvaluator(), journal))
+    conversation = Conversation(lambda bound, overrides: Failing(bound, journal))
     conversation.ask({**EMPTY, "id": "a", "maxVisits": 13}, {**EMPTY, "id": "b", "maxVisits": 12})
     first, second = conversation.end()
     assert first["id"] == "a"
@@ -291,7 +295,7 @@ def test_bounds_are_katagos() -> None:
     value = 1 - 2 * 0.611029508
     info = MoveInfo("Q5", 0, 9, 0.75, value, 0.4, 0.0, 0.6, -0.232894846, -0.360566676, -7.02, 30.9, pv=("Q5",))
     result = SearchResult(position, "Q5", (info,), 10, value, 0.4, 0.0, 0.6, -0.23)
-    task = Task("foo", "go", 1, 0, position, Settings())
+    task = Task("foo", GAMES["go"].analysis, 1, 0, position, Settings())
     found = make_answer(task, Findings(result, PRESETS["katago"]), during=False)["moveInfos"][0]
     assert found["winrate"] == pytest.approx(0.611029508, abs=1e-8)
     assert found["lcb"] == pytest.approx(0.65662659, abs=1e-7)
@@ -299,14 +303,24 @@ def test_bounds_are_katagos() -> None:
     assert found["scoreLead"] == 7.02
 
 
+def test_errors_a_network_does_not_know_are_told_as_katago_tells_them() -> None:
+    """Of a network of version 8: KataGo's own answer in `cpp/tests/results/analysis/basic.txt.stdout`."""
+    position = go.Position.start(rules="tromp-taylor")
+    raw = Evaluation({}, {}, 0.6, 0.0, 0.4, 0.2, 3.0, extra={"score_mean": 4.0, "score_stdev": 8.0})
+    result = SearchResult(position, "", (), 1, 0.2, 0.6, 0.0, 0.4, 0.2)
+    task = Task("foo", GAMES["go"].analysis, 0, 0, position, Settings())
+    root = make_answer(task, Findings(result, PRESETS["katago"], raw=raw), during=False)["rootInfo"]
+    assert (root["rawStWrError"], root["rawStScoreError"], root["rawVarTimeLeft"]) == (-0.5, -1.0, -1.0)
+
+
 def test_hashes_name_positions() -> None:
     def hashes(*moves: str, size: Any = 5, to_play: str | None = None) -> tuple[str, str]:
         position = go.Position.start(size=size).play(*moves)
         position = position if to_play is None else position.with_to_play(to_play)
         result = SearchResult(position, "", (), 1, 0.0, 0.5, 0.0, 0.5, 0.0)
-        root = make_answer(Task("", "go", 0, 0, position, Settings()), Findings(result, PRESETS["katago"]), False)[
-            "rootInfo"
-        ]
+        root = make_answer(
+            Task("", GAMES["go"].analysis, 0, 0, position, Settings()), Findings(result, PRESETS["katago"]), False
+        )["rootInfo"]
         return root["thisHash"], root["symHash"]
 
     corner, mirrored, turned = hashes("B1"), hashes("D1"), hashes("A4")
@@ -389,6 +403,30 @@ def random_line(rng: random.Random) -> bytes:
     return bytes(changed)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"id":"x","komi":' + b"[" * 900 + b"]" * 900 + b"}",
+        b'{"id":"x","komi":' + b"[" * 100_000,
+        b'{"id":"x","action":"terminate","terminateId":"y","z":' + b"[" * 900 + b"]" * 900 + b"}",
+        b'{"id":"x","moves":[],"rules":"chinese","boardXSize":5,"boardYSize":5,"rootFpuReductionMax":1'
+        + b"0" * 400 + b"}",
+        b'{"id":"x","moves":[],"rules":"chinese","boardXSize":5,"boardYSize":5,"priority":1' + b"0" * 5000 + b"}",
+        b'{"id":"x","moves":[],"rules":"chinese","boardXSize":5,"boardYSize":5,'
+        b'"overrideSettings":{"staticScoreUtilityFactor":-1,"dynamicScoreUtilityFactor":0}}',
+        b'{"id":"x","moves":[],"rules":"chinese","boardXSize":5,"boardYSize":5,"overrideSettings":{"maxTime":'
+        + b"[" * 900 + b"]" * 900 + b"}}",
+    ],
+)  # fmt: skip
+def test_depth_and_numbers_beyond_reason_are_answered(line: bytes, talk: Any) -> None:
+    conversation = talk()
+    conversation.ask(line, {"id": "alive", "action": "query_version"})
+    answers = conversation.end()
+    assert [answer["id"] for answer in answers if "version" in answer] == ["alive"]
+    assert len(answers) == 2
+    assert "internal error" not in str(answers)
+
+
 def test_ten_thousand_random_lines_are_answered(talk: Any) -> None:
     rng = random.Random(5)
     lines = [random_line(rng) for _ in range(10_000)]
@@ -442,7 +480,7 @@ def test_a_real_search_answers_with_every_field(tiny: Any) -> None:
     from keima.search.search import Search
 
     evaluator = Counting(tiny)
-    conversation = Conversation(lambda overrides: Search(evaluator, **overrides))
+    conversation = Conversation(lambda bound, overrides: Search(bound, **overrides), evaluator=evaluator)
     asked = {
         **EMPTY, "id": "real", "moves": [["B", "C3"], ["W", "D4"]], "maxVisits": 40, "includePolicy": True,
         "includeOwnership": True, "includeOwnershipStdev": True, "includeMovesOwnership": True, "includePVVisits": True,
@@ -472,6 +510,10 @@ def test_a_real_search_answers_with_every_field(tiny: Any) -> None:
     assert root["rawWinrate"] == pytest.approx((1 + raw.value) / 2, abs=1e-6)
     assert root["rawLead"] == pytest.approx(raw.lead, abs=1e-5)
     assert root["rawNoResultProb"] == pytest.approx(raw.draw, abs=1e-6)
+    assert root["rawScoreSelfplayStdev"] == pytest.approx(raw.extra["score_stdev"], rel=1e-5)
+    errors = [root[name] for name in ("rawStWrError", "rawStScoreError", "rawVarTimeLeft")]
+    known = [raw.extra[name] for name in ("shortterm_winloss_error", "shortterm_score_error", "variance_time")]
+    assert errors == pytest.approx([known[0] / 2, *known[1:]], rel=1e-5)
     conversation.ask({**EMPTY, "id": "bad", "overrideSettings": {"rootNumSymmetriesToSample": 9}})
     assert conversation.answer()["field"] == "overrideSettings"
     conversation.end()
@@ -481,7 +523,7 @@ def test_consecutive_turns_share_evaluations(tiny: Any) -> None:
     from keima.search.search import Search
 
     evaluator = Counting(tiny)
-    conversation = Conversation(lambda overrides: Search(evaluator, **overrides))
+    conversation = Conversation(lambda bound, overrides: Search(bound, **overrides), evaluator=evaluator)
     conversation.ask({**EMPTY, "id": "first", "maxVisits": 60})
     best = conversation.answer()["moveInfos"][0]["move"]
 

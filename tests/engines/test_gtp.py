@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from keima.encodings.alphago_zero import AlphaGoZeroEncoding
-from keima.engines.gtp import LONGEST_LINE, Engine, Options
-from keima.engines.gtp_clock import TimeControl
-from keima.engines.gtp_commands import COMMANDS
-from keima.engines.gtp_words import answer, clean_line
+from keima.engines.gtp.clock import TimeControl
+from keima.engines.gtp.commands import COMMANDS
+from keima.engines.gtp.engine import LONGEST_LINE, Engine, Options
+from keima.engines.gtp.words import answer, clean_line
 from keima.engines.session import SearchThread
 from keima.errors import BadRequest
 from keima.games import go
 from keima.search.limits import Limits
+from keima.systems.alphago_zero.inputs import AlphaGoZeroEncoding
 from tests.engines.gtp_fakes import Controller, FakeEvaluator, FakeSearch
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
@@ -98,7 +98,7 @@ def test_answers_hold_no_empty_line():
 def talk(text: bytes, **options: Any) -> str:
     """What an engine answers to a whole input; it ends with it."""
     out = io.BytesIO()
-    Engine(FakeEvaluator(), lambda overrides: FakeSearch(FakeEvaluator()), Options(**options)).run(
+    Engine(FakeEvaluator(), lambda bound, overrides: FakeSearch(FakeEvaluator()), Options(**options), COMMANDS).run(
         io.BytesIO(text), out
     )
     return out.getvalue().decode()
@@ -298,7 +298,7 @@ def test_search_parameters_make_a_new_search_and_keep_the_earlier_ones():
     with Controller(make_search=make) as controller:
         controller.ask("kata-set-param cpuctExploration 1.5")
         controller.ask("kata-set-param rootPolicyTemperature 1.1")
-        assert controller.ask("kata-set-param cpuct -1") == "? no such search"
+        assert controller.ask("kata-set-param cpuct -1") == "? Could not set params: no such search"
         controller.ask("kata-set-param lcbStdevs 4")
     assert made[2] == {"cpuct": 1.5, "root_policy_temperature": 1.1}
     assert made[-1] == {"cpuct": 1.5, "root_policy_temperature": 1.1, "lcb_stdevs": 4.0}
@@ -525,7 +525,7 @@ def test_ten_thousand_lines_of_nonsense_are_answered_one_by_one(tmp_path, monkey
     out = io.BytesIO()
     options = Options(rules="tromp-taylor")
     evaluator = FakeEvaluator()
-    engine = Engine(evaluator, lambda overrides: FakeSearch(evaluator), options)
+    engine = Engine(evaluator, lambda bound, overrides: FakeSearch(evaluator), options, COMMANDS)
     engine.run(io.BytesIO(b"\n".join([*lines, b"77 protocol_version", b""])), out)
     answers = out.getvalue().decode().split("\n\n")
     assert answers[-2:] == ["=77 2", ""]
@@ -563,7 +563,7 @@ def test_chess_networks_are_refused():
     evaluator = FakeEvaluator()
     evaluator.network.encoding.game = "chess"
     with pytest.raises(BadRequest, match="GTP is for Go"):
-        Engine(evaluator, lambda overrides: FakeSearch(evaluator), Options())
+        Engine(evaluator, lambda bound, overrides: FakeSearch(evaluator), Options(), COMMANDS)
 
 
 # Networks
@@ -663,7 +663,7 @@ def test_a_real_search_thinks_analyses_and_is_interrupted():
 
 def test_a_game_with_gnu_go(tiny_network):
     """`keima gtp` as a process, driven by our GTP client: each engine takes the other's moves, both see one board."""
-    from keima.engines.gtp_client import GtpClient
+    from keima.engines.gtp.client import GtpClient
 
     gnugo = shutil.which("gnugo", path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/games")))
     if gnugo is None:
@@ -808,3 +808,60 @@ def test_a_failed_search_hands_its_error_on():
         worker.wait()
     assert isinstance(seen[0], BadRequest)
     assert worker.cancel() is None
+
+
+KATAGOS_CLOCKS = """
+> kata-debug-print-tc
+= Black originalMainTime 1e+30 mainTimeLeft 1e+30 inOvertime 0 minRecMax 0 5.5104e+27 2e+29 rrec0 5.5104e+27 rreclimit \
+5.5104e+27 rreclimit2 5.5104e+27
+> time_settings 60 10 3
+> time_left black 40 0
+> time_left white 15 2
+> kata-debug-print-tc
+= Black originalMainTime 60 originalNumPeriods 1 numStonesPerPeriod 3 perPeriodTime 10 mainTimeLeft 40 inOvertime 0 \
+numPeriodsLeftIncludingCurrent 1 minRecMax 0 4.17768 11 rrec0 4.17768 rreclimit 4.17768 rreclimit2 4.17768
+White originalMainTime 60 originalNumPeriods 1 numStonesPerPeriod 3 perPeriodTime 10 mainTimeLeft 0 inOvertime 1 \
+numPeriodsLeftIncludingCurrent 1 numStonesLeftInPeriod 2 timeLeftInPeriod 15 minRecMax 0 6.5 7.57143 rrec0 6.5 \
+rreclimit 6.5 rreclimit2 6.5
+> kgs-time_settings canadian 5 10 3
+> kata-debug-print-tc
+= Black originalMainTime 5 originalNumPeriods 1 numStonesPerPeriod 3 perPeriodTime 10 mainTimeLeft 5 inOvertime 0 \
+numPeriodsLeftIncludingCurrent 1 minRecMax 0 4 8 rrec0 4 rreclimit 6 rreclimit2 6
+"""
+"""From KataGo's own `cpp/tests/results/gtp/time.txt.stdout`; a backslash continues the line."""
+
+
+def test_clocks_are_told_as_katago_tells_them():
+    with Controller() as controller:
+        told = ""
+        for line in KATAGOS_CLOCKS.replace("\\\n", "").strip().split("\n"):
+            if line.startswith("> "):
+                told = controller.ask(line[2:])
+                assert told.startswith("=")
+            else:
+                assert line in told.split("\n")
+
+
+def test_katagos_parameters_are_read_back_as_katago_writes_them():
+    with Controller() as controller:
+        for ask, answer in (
+            ("kata-get-param analysisWideRootNoise", "= 0.04"),
+            ("kata-get-param delayMoveMax", "= 1e+06"),
+            ("kata-get-param maxTime", "= 1e+20"),
+            ("kata-get-param rootNoiseEnabled", "= false"),
+            ('kata-set-params {"wideRootNoise":0.6, "analysisWideRootNoise" :0.9 }', "="),
+            ("kata-get-param wideRootNoise", "= 0.6"),
+            ("kata-get-param analysisWideRootNoise", "= 0.9"),
+            ("kata-set-param numSearchThreads 2", "="),
+            ("kata-get-param numSearchThreads", "= 2"),
+            ("kata-get-param nothing", "? Invalid parameter: nothing"),
+            (
+                "kata-set-param dynamicPlayoutDoublingAdvantageCapPerOppLead 0.045",
+                "? Could not set params: Cannot be overridden in kata-set-param: "
+                "dynamicPlayoutDoublingAdvantageCapPerOppLead",
+            ),
+        ):
+            assert controller.ask(ask) == answer
+        assert controller.ask("kata-get-params").startswith('= {"allowResignation":"true",')
+        assert controller.ask("genmove_debug b").startswith("= ")
+        assert "visits" in controller.ask("debug_moves")

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from keima.engines.gtp_client import EngineFault, EngineRefusal, GtpClient, split_command
+from keima.engines.gtp.client import EngineFault, EngineRefusal, GtpClient, split_command
 from keima.errors import BadRequest
 from tests.engines.fakes import gtp
 

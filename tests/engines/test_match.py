@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from keima.engines.elo import Sprt
-from keima.engines.match import AREA_RULES, Match, MatchOptions, MatchStopped
-from keima.engines.openings import load_openings
-from keima.engines.players import Settings
-from keima.engines.results import GameResult, summarise
+from keima.engines.match.elo import Sprt
+from keima.engines.match.match import Match, MatchOptions, MatchStopped
+from keima.engines.match.openings import load_openings
+from keima.engines.match.players import Settings
+from keima.engines.match.results import GameResult, summarise
 from keima.errors import BadRecord, BadRequest
 from keima.games import chess, go
-from keima.games.chess.pgn import read_pgn
-from keima.games.go.sgf import read_sgf
+from keima.games.files import read_records
+from keima.games.go.playing import AREA_RULES
 from tests.engines.fakes import gtp_player, random_network, uci_player
 
 STRONG, WEAK = gtp_player("--stones", 15, options=",name=Strong"), gtp_player("--stones", 5, options=",name=Weak")
@@ -44,7 +44,7 @@ def test_colours_are_swapped_and_games_kept(tmp_path):
     ] * 2
     assert (summary.tally.wins, summary.tally.pairs, summary.as_first) == (4, (0, 0, 0, 0, 2), (2, 0, 0))
     assert summary.names == ("Strong", "Weak")
-    records = [next(iter(read_sgf(tmp_path / "m" / f"000{number}.sgf", check=True))) for number in (1, 2, 3, 4)]
+    records = [next(read_records([tmp_path / "m" / f"000{number}.sgf"])) for number in (1, 2, 3, 4)]
     assert [record.players["B"] for record in records] == ["Strong", "Weak"] * 2
     assert [record.result for record in records] == ["B+9.5", "W+10.5"] * 2
     assert str(records[0].rules) == AREA_RULES
@@ -57,7 +57,7 @@ def test_chess(tmp_path):
         ("A", "A", "1-0", "checkmate"),
         ("B", "A", "0-1", "checkmate"),
     ]
-    record = next(iter(read_pgn(tmp_path / "0002.pgn")))
+    record = next(read_records([tmp_path / "0002.pgn"]))
     assert record.moves == ("f2f3", "e7e5", "g2g4", "d8h4")
     assert record.headers["Termination"] == "checkmate"
     assert record.headers["Round"] == "2"
@@ -151,7 +151,7 @@ def test_an_engine_is_restarted_after_a_fault(tmp_path, fail):
     summary = Match(STRONG, bad, options(games=2, timeout=limit), tmp_path).run()
     assert (summary.tally.wins, len(summary.faults)) == (2, 2)
     assert {one.fault["player"] for one in summary.faults} == {"B"}
-    assert "Bad" in next(iter(read_sgf(tmp_path / "0001.sgf"))).comments[3]
+    assert "Bad" in next(read_records([tmp_path / "0001.sgf"])).comments[3]
 
 
 def test_too_many_faults_stop_the_match(tmp_path):

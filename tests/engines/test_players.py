@@ -9,19 +9,20 @@ import numpy as np
 import pytest
 import torch
 
-from keima.engines.game import FIRST, SECOND, GameRules, TimeControl, play_game
-from keima.engines.go_scoring import dead_by_ownership, result_of, score_without, without_history
-from keima.engines.gtp_client import EngineFault
-from keima.engines.network_players import PolicyPlayer, SearchPlayer
-from keima.engines.players import GameState, Networks, Settings, make_player, parse_player
+from keima.engines.gtp.client import EngineFault
+from keima.engines.match.game import FIRST, SECOND, GameRules, TimeControl, play_game
+from keima.engines.match.network_players import PolicyPlayer, SearchPlayer
+from keima.engines.match.players import GameState, Settings, parse_player
+from keima.engines.match.roster import Networks, make_player
 from keima.errors import BadRequest, BadWeights
 from keima.games import chess, go
+from keima.games.go.playing import PLAYING, result_of, score_without, without_history
 from keima.inference.evaluation import Evaluation
 from keima.inference.evaluator import Evaluator
-from keima.networks.alphago_rollout import RolloutPolicy
-from keima.networks.registry import create
 from keima.search.limits import Clock
-from keima.weights.rollout import write_rollout
+from keima.systems.alphago.rollout import RolloutPolicy
+from keima.systems.alphago.rollout_file import write_rollout
+from keima.systems.registry import create
 from tests.engines.fakes import gtp_player, random_network, uci_player
 
 SETTINGS = Settings(timeout=20.0)
@@ -51,7 +52,7 @@ def board(text, to_play="B", rules="koSIMPLEscoreAREAtaxNONEsui0", komi=0.5):
 class FakeEvaluator:
     """Answers with the policy and ownership it was given."""
 
-    network = SimpleNamespace(system="katago")
+    network = SimpleNamespace(choices=lambda position, policy: list(policy))
 
     def __init__(self, policy=None, ownership=None):
         self.policy, self.ownership = policy or {"pass": 1.0}, ownership
@@ -393,10 +394,10 @@ def test_a_network_calls_dead_what_it_gives_to_the_other_side():
     position = board(SEALED, to_play="W")
     ownership = np.ones((5, 5), np.float32)  # for White, to move: everything is White's
     ownership[:3, :] = -1
-    dead = dead_by_ownership(FakeEvaluator(ownership=ownership), position)
+    dead = PLAYING.dead_stones(FakeEvaluator(ownership=ownership), position)
     assert dead == {"B5"}
-    assert dead_by_ownership(FakeEvaluator(), position) is None
-    assert dead_by_ownership(FakeEvaluator(ownership=0.4 * ownership), position) == frozenset()  # not sure enough
+    assert PLAYING.dead_stones(FakeEvaluator(), position) is None
+    assert PLAYING.dead_stones(FakeEvaluator(ownership=0.4 * ownership), position) == frozenset()  # not sure enough
 
 
 WHITE_GROUP = frozenset({"A2", "B2", "C2", "D2", "E2", "C1"})
@@ -413,13 +414,16 @@ class Scripted:
         pass
 
     def move(self, state):
-        from keima.engines.players import Choice
+        from keima.engines.match.players import Choice
 
         self.cleaned |= state.clean_up
         return Choice(self.todo.pop(0) if self.todo else "pass")
 
     def dead_stones(self, state):
         return self.dead
+
+    def final_score(self, state):
+        return None
 
     def stop(self):
         pass

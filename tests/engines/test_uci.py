@@ -16,11 +16,11 @@ import chess
 import chess.engine
 import pytest
 
-from keima.engines.uci import Go, UciEngine, centipawns, permille, score_of
-from keima.engines.uci_options import OPTIONS, Values
+from keima.engines.uci.engine import Go, UciEngine, centipawns, permille, score_of
+from keima.engines.uci.options import OPTIONS, Values
 from keima.errors import BadRequest, UnsupportedNetwork
 from keima.search.limits import Clock, Limits
-from keima.search.result import MoveInfo
+from keima.search.report import MoveInfo
 from tests.engines.scripted import ScriptedEvaluator, ScriptedSearch
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
@@ -360,4 +360,13 @@ def test_the_command_line_opens_chess_networks_only(tmp_path: Path) -> None:
     path = tmp_path / "go.bin.gz"
     keima.save(keima.create("katago-b6c96", blocks=1).eval(), path)
     with pytest.raises(UnsupportedNetwork, match="plays go, not chess"):
-        _Opener()(Values({"WeightsFile": str(path), "Backend": "torch"}))
+        _Opener({})(Values({"WeightsFile": str(path), "Backend": "torch"}))
+
+
+def test_a_file_whose_name_is_not_ascii_is_announced() -> None:
+    import subprocess
+
+    command = [sys.executable, "-m", "keima", "uci", "--net", "d\u00e9faut.pb.gz"]
+    done = subprocess.run(command, input=b"uci\nquit\n", capture_output=True, timeout=300, check=True)
+    assert "option name WeightsFile type string default d\u00e9faut.pb.gz" in done.stdout.decode()
+    assert done.stdout.endswith(b"uciok\n")

@@ -56,9 +56,9 @@ class TestGo:
         assert position.stones[8, 0] == 2
         assert position.to_play == "W"
 
-    def test_options_go_with_the_line(self) -> None:
+    def test_options_and_notes_go_with_the_line(self) -> None:
         line = parse_position({"profile": "rank_5k", "policy_optimism": 0.2, "symmetry": "average", "remark": "mine"})
-        assert line.options == {"profile": "rank_5k", "policy_optimism": 0.2}
+        assert line.others == {"profile": "rank_5k", "policy_optimism": 0.2, "remark": "mine"}
         assert line.symmetry == "average"
 
     @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ class TestGo:
             ({"to_play": "red"}, 'field "to_play": expected "B" or "W", found "red"'),
             ({"symmetry": 8}, 'field "symmetry": expected 0 to 7 or "average", found 8'),
             ({"symmetry": True}, 'field "symmetry"'),
-            ({"game": "checkers"}, 'field "game": expected "go" or "chess", found "checkers"'),
-            ({"profile": 5}, 'field "profile"'),
+            ({"game": "checkers"}, 'field "game": expected "go", "chess" or "connect_four", found "checkers"'),
+            ({"game": ["go"]}, 'field "game"'),
             ({"encore": "yes"}, 'field "encore": expected true or false'),
         ],
     )

@@ -20,9 +20,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from keima.encodings.encoding import Array, Batch, LegalMoves
-from keima.errors import UnsupportedPosition
-from keima.networks.network import Heads, Network, Pedigree
+from keima.errors import BadRequest, UnsupportedPosition
+from keima.systems.encoding import Array, Batch, LegalMoves
+from keima.systems.network import Heads, Network, Pedigree
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,16 @@ class GridEncoding:
     game = "grid"
     planes = 2
     globals = 1
-    symmetries = 8
+    symmetries = tuple(range(8))
+    options = ("shift",)
+
+    def __init__(self, shift: float = 0.0) -> None:
+        self.shift = shift
+
+    def bind(self, **options: Any) -> GridEncoding:
+        if options.keys() - {"shift"}:
+            raise BadRequest(f"no option {next(iter(options))!r}; it takes shift")
+        return GridEncoding(options.get("shift", self.shift))
 
     def check(self, position: Any) -> None:
         if not isinstance(position, Grid):
@@ -71,17 +80,10 @@ class GridEncoding:
         height, width = turn(position.array, symmetry).shape
         return height, width
 
-    def encode(
-        self,
-        positions: Sequence[Grid],
-        symmetries: Sequence[int] | int = 0,
-        options: Mapping[str, Sequence[Any]] | None = None,
-    ) -> Batch:
+    def encode(self, positions: Sequence[Grid], symmetries: Sequence[int] | int = 0) -> Batch:
         each = [symmetries] * len(positions) if isinstance(symmetries, int) else symmetries
         numbers = np.stack([turn(p.array, s) for p, s in zip(positions, each, strict=True)])
-        shift = np.zeros((len(positions), 1), np.float32)
-        if options:
-            shift[:, 0] = options["policy_optimism"]
+        shift = np.full((len(positions), 1), self.shift, np.float32)
         return Batch({"planes": np.stack([numbers, np.ones_like(numbers)], axis=1), "globals": shift}, {"shift": shift})
 
     def legal_moves(self, position: Grid, symmetry: int = 0) -> LegalMoves:
@@ -105,7 +107,7 @@ class GridOutput:
 class GridNetwork(Network):
     """The answers of this file's table, through a 1×1 convolution whose weights are known."""
 
-    system = "katago"  # so that `policy_optimism` is passed on
+    system = "grid"
 
     def __init__(self) -> None:
         super().__init__()

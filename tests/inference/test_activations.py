@@ -71,5 +71,5 @@ def test_layers_that_cannot_be_shown_are_refused(layer: str, says: str) -> None:
 def test_other_games_and_symmetries_are_refused() -> None:
     with pytest.raises(UnsupportedPosition):
         activations(GridNetwork(), "e4", "tower.0")
-    with pytest.raises(BadRequest, match="choose 0–7"):
+    with pytest.raises(BadRequest, match="choose 0 to 7"):
         activations(GridNetwork(), POSITION, "tower.0", symmetry=8)

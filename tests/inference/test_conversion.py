@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from keima.inference.openvino_backend import convert
-from keima.networks.registry import create, example_inputs
+from keima.systems.registry import create, example_inputs
 
 
 def test_networks_are_converted_side_by_side():

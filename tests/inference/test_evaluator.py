@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from keima.errors import BadRequest, UnsupportedPosition
 from keima.inference.evaluation import Evaluation
 from keima.inference.evaluator import Evaluator
-from keima.networks.network import Network, Pedigree
+from keima.systems.network import Network, Pedigree
 from tests.inference.fakes import Grid, GridEncoding, GridNetwork, grid, random_grid, turn
 
 BACKENDS = ("torch", "openvino")
@@ -116,7 +116,7 @@ def test_average_is_the_mean_of_probabilities_values_and_ownership() -> None:
 
 def test_each_position_may_have_its_own_symmetry_and_options(evaluator: Evaluator) -> None:
     positions = [random_grid(2, 3, seed) for seed in range(4)]
-    together = evaluator(positions, symmetry=[0, "average", 7, 5], policy_optimism=[0.0, 0.25, 0.5, 1.0])
+    together = evaluator(positions, symmetry=[0, "average", 7, 5], shift=[0.0, 0.25, 0.5, 1.0])
     assert [answer.lead for answer in together] == [0.0, 0.25, 0.5, 1.0]
     for position, answer in zip(positions, together, strict=True):
         assert answer.value == pytest.approx(by_hand(position)["value"], abs=1e-6)
@@ -234,11 +234,12 @@ def test_unknown_options_are_refused_by_name(arguments: dict[str, Any], says: st
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"symmetry": 8}, "choose 0–7 or 'average'"),
+        ({"symmetry": 8}, "choose 0 to 7, or 'average'"),
         ({"symmetry": True}, "unknown symmetry True"),
         ({"symmetry": "all"}, "unknown symmetry 'all'"),
         ({"symmetry": [0, 1]}, "1 positions need 1 values"),
-        ({"profile": "rank_5k"}, "no human profiles"),
+        ({"profile": "rank_5k"}, "no option 'profile'; it takes shift"),
+        ({"shift": [0.5, 0.5]}, "shift: 1 positions need 1 values"),
     ],
 )
 def test_unknown_requests_are_refused_by_name(arguments: dict[str, Any], says: str) -> None:
@@ -247,10 +248,22 @@ def test_unknown_requests_are_refused_by_name(arguments: dict[str, Any], says: s
         evaluator([random_grid(2, 2, 0)], **arguments)
 
 
-def test_optimism_is_refused_where_the_network_has_none() -> None:
-    other = type("Other", (GridNetwork,), {"system": "lc0"})()
-    with pytest.raises(BadRequest, match="no optimistic policy"):
-        Evaluator(other, backend="torch")([random_grid(2, 2, 0)], policy_optimism=0.2)
+def test_options_that_ask_for_nothing_are_taken_by_every_network(evaluator: Evaluator) -> None:
+    position = random_grid(2, 2, 0)
+    assert evaluator([position], profile=None, policy_optimism=[0.0])[0].to_json() == evaluator([position])[0].to_json()
+
+
+def test_bound_options_stay_with_the_evaluator_and_cost_no_second_network(evaluator: Evaluator) -> None:
+    position = random_grid(2, 2, 0)
+    bound = evaluator.bind(shift=0.5)
+    assert bound.network is evaluator.network
+    assert bound._backend is evaluator._backend
+    assert [each([position])[0].lead for each in (bound, evaluator, bound.bind(shift=0.25))] == [0.5, 0.0, 0.25]
+    assert bound([position, position], shift=[None, 1.0])[1].lead == 1.0  # a call's options go before bound ones
+    assert bound([position], shift=[None])[0].lead == 0.5
+    assert bound.infer(bound.encoding.encode([position])).lead[0] == 0.5
+    with pytest.raises(BadRequest, match="no option 'profile'"):
+        evaluator.bind(profile="rank_5k")
 
 
 def test_a_position_of_another_game_is_named() -> None:

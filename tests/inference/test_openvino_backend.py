@@ -16,8 +16,8 @@ from keima.inference import openvino_backend
 from keima.inference.evaluator import Evaluator
 from keima.inference.openvino_backend import OpenVINOBackend
 from keima.inference.torch_backend import TorchBackend
-from keima.networks.alphago_zero import AlphaGoZeroNetwork
-from keima.networks.network import Network
+from keima.systems.alphago_zero.network import AlphaGoZeroNetwork
+from keima.systems.network import Network
 from tests.inference.fakes import GridEncoding, GridNetwork, random_grid
 
 BF16 = "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from keima.games.go.records import GameRecord
 from keima.games.go.rules import Rules
-from keima.games.go.sgf import GameRecord
 from keima.inference.evaluation import Evaluation
 
 NETWORK = {"name": "the fake", "system": "fake", "format": "none", "sha256": "00"}

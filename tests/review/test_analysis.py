@@ -6,7 +6,7 @@ from math import exp
 
 import pytest
 
-from keima.games.chess.pgn import read_pgn_text
+from keima.games.chess.records import read_pgn_text
 from keima.review.analysis import grade, review_game, review_key, summarise, work
 from keima.review.games import open_game
 from tests.review.fakes import NETWORK, OPTIONS, Judge, go_record

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from keima.errors import BadRequest, IllegalMove, UnsupportedPosition
-from keima.games.chess.pgn import read_pgn_text
+from keima.games.chess.drawing import DRAWING
+from keima.games.chess.records import read_pgn_text
 from keima.games.go import Position
 from keima.inference.evaluator import Evaluator
 from keima.review.analysis import review_game, review_key, summarise, work
-from keima.review.games import ReviewGame, open_game, san_line
+from keima.review.games import ReviewGame, open_game
 from keima.review.report import read_review, render_html, write_text
 from keima.review.variations import after_best, against_search, check_search
 from keima.search import MoveInfo, SearchResult
@@ -133,8 +134,8 @@ class TestChess:
 
     def test_standard_notation_of_a_line_stops_where_it_cannot_go_on(self) -> None:
         start = open_chess("1. e4 *").positions[0]
-        assert san_line(start, ["e2e4", "e7e5", "g1f3"]) == ["e4", "e5", "Nf3"]
-        assert san_line(start, ["e2e4", "e2e4"]) == ["e4"]
+        assert DRAWING.written(start, ["e2e4", "e7e5", "g1f3"]) == ["e4", "e5", "Nf3"]
+        assert DRAWING.written(start, ["e2e4", "e2e4"]) == ["e4"]
         with pytest.raises(IllegalMove):
             start.play("e2e5")
 
@@ -154,9 +155,9 @@ class TestNumbers:
         assert judged == {"to_play": "white", "win": 0.2, "draw": 0.1, "loss": 0.7, "value": -0.5, "lead": -3.0}
 
     def test_places(self) -> None:
-        facts = against_search("go", None, "D4", self.RESULT)
+        facts = against_search(Position.start(5), "D4", self.RESULT)
         assert facts == {"visits": 3, "place": 2, "best": "C3", "best_prior": 0.6, "best_visits": 8}
-        unseen = against_search("go", None, "A1", self.RESULT)
+        unseen = against_search(Position.start(5), "A1", self.RESULT)
         assert (unseen["visits"], unseen["place"]) == (0, 3)
 
     def test_summaries_count_by_the_searchs_order(self) -> None:

@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from keima.encodings.encoding import Batch
-from keima.networks.network import Heads
+from keima.systems.encoding import Batch
+from keima.systems.go_points import policy_places
+from keima.systems.lc0.moves import policy_index
+from keima.systems.network import Heads
 
 
 @dataclass
@@ -34,38 +36,62 @@ class Answer:
 
 
 class PlainEncoding:
-    """Passes the positions on, in the only orientation it knows."""
+    """Passes the positions on, in the only orientation it knows; moves stand where the game's networks have them."""
 
     globals = 0
-    symmetries = 1
+    symmetries = (0,)
+    options = ()
 
     def __init__(self, game: str) -> None:
         self.game = game
 
+    def bind(self, **options: Any) -> PlainEncoding:
+        """Take no options."""
+        assert not options
+        return self
+
     def check(self, position: Any) -> None:
         """Take any position."""
 
-    def encode(self, positions: Any, symmetries: Any = 0, options: Any = None) -> Batch:
-        copies = [_copy(position) for position in positions]
-        return Batch({"planes": np.zeros((len(copies), 1, 1, 1), np.float32)}, {"positions": copies})
+    def shape(self, position: Any, symmetry: int = 0) -> tuple[int, int]:
+        return (position.ysize, position.xsize) if self.game == "go" else (8, 8)
+
+    def room(self, n: int, shape: tuple[int, int]) -> Batch:
+        return Batch({"planes": np.zeros((n, 1, *shape), np.float32)})
+
+    def write(self, records: Any, symmetries: Any, batch: Batch) -> None:
+        batch.context["positions"] = [view_of(records[k : k + 1].copy()) for k in range(len(records))]
+
+    def write_indices(self, moves: Any, counts: Any, symmetries: Any, batch: Batch, indices: Any) -> None:
+        ysize, xsize = batch.inputs["planes"].shape[2:]
+        for k, count in enumerate(counts.tolist()):
+            if self.game == "go":
+                indices[k, :count] = policy_places(xsize, ysize)[0, moves[k, :count]]
+            else:
+                indices[k, :count] = [policy_index(int(move), 0) for move in moves[k, :count]]
+
+    def restore(self, points: Any, position: Any, symmetry: int) -> Any:
+        return points
 
 
-def _copy(view: Any) -> Any:
-    if hasattr(view, "state"):
-        return SimpleNamespace(state=view.state.copy())
-    return SimpleNamespace(board=view.board.copy(), history=view.history.copy())
+def view_of(record: Any) -> Any:
+    """A position's record as answers read it."""
+    if "board" in (record.dtype.names or ()):
+        return SimpleNamespace(board=record["board"], history=record["history"])
+    return SimpleNamespace(state=record)
 
 
 class Fake:
-    """What a search needs of an evaluator: `network`, `batch_size`, `submit`."""
+    """What a search needs of an evaluator: `network`, `encoding`, `batch_size`, `submit`."""
 
     def __init__(
         self, game: str, answer: Callable[[Any], Answer], system: str = "", batch_size: int = 8, delay: float = 0.0
     ) -> None:
         self.batch_size = batch_size
         self.network = SimpleNamespace(
-            system=system or ("katago" if game == "go" else "lc0"), encoding=PlainEncoding(game)
+            system=system or ("katago" if game == "go" else "lc0"), output_names=("policy", "value")
         )
+        self.encoding = PlainEncoding(game)
         self.answer = answer
         self.asked = 0
         self.batches: list[int] = []

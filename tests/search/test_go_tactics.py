@@ -9,7 +9,7 @@ import pytest
 
 import keima
 from keima.search import Limits, Search, SearchResult
-from tests.search.test_alphago import position_of
+from tests.systems.alphago.test_search import position_of
 
 NAKADE = """
     . X O . . . O X .

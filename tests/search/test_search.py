@@ -13,6 +13,7 @@ import pytest
 import keima
 from keima.errors import BadRequest, IllegalMove, UnsupportedPosition
 from keima.games import chess, go
+from keima.games.game import GAMES
 from keima.search import Clock, Limits, Search, SearchResult, search_batch
 from keima.search.tree import OPEN, PENDING
 from tests.search.fakes import Answer, Fake, random_answer, uniform_answer
@@ -105,7 +106,7 @@ def test_the_tree_is_kept_from_move_to_move() -> None:
     search = go_search()
     result = search.run(Limits(visits=400))
     best, reply = result.moves[0].pv[:2]
-    kept = search.tree.nodes["visits"][search.tree.child(0, search._pipeline.leaves.code(best, result.position))]
+    kept = search.tree.nodes["visits"][search.tree.child(0, GAMES["go"].kernels.code(result.position, best))]
     after = result.position.play(best)
     search.set_position(after)
     assert search.result().visits == kept

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,17 +9,17 @@ import pytest
 
 from keima.games import chess, go
 from keima.search import Limits, Search
-from keima.search.presets import PRESETS
-from keima.search.tree import score_value
-from keima.search.weighing import student_cdf
+from keima.search.backup import student_cdf
+from keima.search.expand import score_value
+from keima.systems.presets import PRESETS
 from tests.search.fakes import Answer, Fake, random_answer
 from tests.search.twin import Node, Twin, squashed
 
-ONE_BY_ONE = {"in_flight_share": 0.0, "min_in_flight": 1.0, "edge_cap": 400.0}
+ONE_BY_ONE = {"in_flight_share": 0.0, "min_in_flight": 1, "edge_cap": 400}
 
 
 def compare(position: Any, answer: Any, preset: str, visits: int, center: float = 0.0, **overrides: float) -> None:
-    parameters = replace(PRESETS[preset], solve=0.0, twofold_draws=0.0, **ONE_BY_ONE, **overrides)
+    parameters = PRESETS[preset].changed(**{"solve": False, "twofold_draws": False, **ONE_BY_ONE, **overrides})
     game = "go" if hasattr(position, "xsize") else "chess"
     search = Search(Fake(game, answer), parameters)
     search.set_position(position)
@@ -60,7 +59,7 @@ def test_katago_with_scores_on_a_small_board() -> None:
     position = go.Position.start(4, komi=1.5).play("B2")
     answer = random_answer(17, score=True)
     expected = float(np.float32(answer(position).score))
-    cap = PRESETS["katago"].dynamic_scale * 4
+    cap = PRESETS["katago"].utility.dynamic_scale * 4
     center = min(max(0.8 * expected, expected - cap), expected + cap)
     compare(position, answer, "katago", 300, center)
 
@@ -78,6 +77,22 @@ def test_lc0_with_moves_left() -> None:
     compare(position, answer, "lc0", 300)
 
 
+@pytest.mark.parametrize(
+    "fen", ["8/8/8/8/8/5k2/8/5K1R w - - 0 1", "8/8/8/8/8/5k2/8/5K1R b - - 0 1", "7k/8/8/8/8/8/1p6/7K b - - 0 1"]
+)
+@pytest.mark.parametrize("draw_score", [-0.5, 0.3])
+def test_draws_have_their_worth_for_white(fen: str, draw_score: float) -> None:
+    """A draw is worth so much to White and as much less to Black, at every depth and whoever begins."""
+
+    def answer(view: Any) -> Answer:
+        found = random_answer(1858)(view)
+        found.draw = 0.4 + 5 * found.draw
+        found.value *= 1 - found.draw
+        return found
+
+    compare(chess.Position.from_fen(fen), answer, "lc0", 300, draw_score=draw_score)
+
+
 def test_shared_evaluations_respect_superko() -> None:
     """On 2×3 points positional superko bans moves everywhere; the plain search asks the rules at every node.
 
@@ -86,7 +101,7 @@ def test_shared_evaluations_respect_superko() -> None:
     """
     position = go.Position.start((3, 2), rules="tromp-taylor", komi=0.5)
     answer = random_answer(7, spread=0.3)
-    parameters = replace(PRESETS["katago"], **ONE_BY_ONE)
+    parameters = PRESETS["katago"].changed(**ONE_BY_ONE)
     search = Search(Fake("go", answer), parameters)
     search.set_position(position)
     search.run(Limits(visits=800))
@@ -143,12 +158,12 @@ def test_a_bad_move_counts_less_than_its_visits() -> None:
     position = go.Position.start(3, komi=0.5)
     answer = random_answer(10, score=False)
     means = {}
-    for name in ("plain", "weighed"):
+    for name in ("plain", "favouring"):
         overrides = {"value_weight_exponent": 0.0, "noise_prune_scale": 0.0} if name == "plain" else {}
-        search = Search(Fake("go", answer), replace(PRESETS["katago"], **ONE_BY_ONE, **overrides))
+        search = Search(Fake("go", answer), PRESETS["katago"].changed(**ONE_BY_ONE, **overrides))
         search.set_position(position)
         result = search.run(Limits(visits=200))
         means[name] = result.utility
         best = max(info.utility for info in result.moves if info.visits > 20)
         assert means[name] < best
-    assert means["weighed"] > means["plain"]
+    assert means["favouring"] > means["plain"]

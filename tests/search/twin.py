@@ -1,21 +1,23 @@
 """A second search, written plainly on the public positions, one visit at a time: what the kernels are held to.
 
 It knows nothing of arrays, shared evaluations, virtual loss or sorted edges. Formulas from the sources named in
-`keima.search.presets`; sums run in the order of the visits, so that equal searches agree to the last decision.
+`keima.systems.parameters`; sums run in the order of the visits, so that equal searches agree to the last decision.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from keima.encodings.go_points import policy_indices
-from keima.encodings.lc0_moves import policy_index
-from keima.search.presets import Parameters
-from keima.search.tree import score_value
+from keima.search.expand import score_value
+from keima.systems.go_points import policy_indices
+from keima.systems.lc0.moves import policy_index
+from keima.systems.parameters import Parameters
+from keima.systems.presets import parameter_names
 
 
 @dataclass
@@ -40,7 +42,7 @@ class Twin:
     """Search `position` with answers of a fakes' function, `visits` in all."""
 
     def __init__(self, position: Any, answer: Any, p: Parameters, center: float = 0.0) -> None:
-        self.p = p
+        self.p = SimpleNamespace(**{name: p[name] for name in parameter_names()})
         self.answer = answer
         self.root_side = position.to_play
         self.center = center
@@ -108,12 +110,12 @@ class Twin:
             value, score = end
             node.ended = True
             draw = 1.0 if value == 0 else 0.0
-            utility = value + draw * self.p.draw_score + self.score_utility(position, score, 0.0)
+            utility = value + draw * self.draw_worth(depth) + self.score_utility(position, score, 0.0)
             node.numbers = (value, float(np.float32(utility)), 0.0)
             return
         answer = self.answer(position)
         value, draw = float(np.float32(answer.value)), float(np.float32(answer.draw))
-        utility = value + draw * self.p.draw_score
+        utility = value + draw * self.draw_worth(depth)
         if answer.score is not None:
             mean = float(np.float32(answer.score))
             stdev = np.float32(answer.stdev)
@@ -124,6 +126,15 @@ class Twin:
         node.numbers = (value, node.raw, left)
         t = self.p.root_policy_temperature if depth == 0 else self.p.policy_temperature
         node.edges = self.priors(position, answer.logits, t, depth == 0)
+
+    def draw_worth(self, depth: int) -> float:
+        """A draw's worth for the side to move at a depth: lc0's `Search::GetDrawScore`, which goes by the depth alone.
+
+        `DrawScore` is White's; the root's side is Black where it is Black's turn there.
+        """
+        root_is_black = self.root_side.lower() == "b"
+        is_odd = depth % 2 == 1
+        return self.p.draw_score if is_odd == root_is_black else -self.p.draw_score
 
     def score_utility(self, position: Any, mean: float | None, stdev: float) -> float:
         p = self.p
@@ -218,7 +229,7 @@ class Twin:
 
     def liking(self, node: Node, child: Node, q: float) -> float:
         p = self.p
-        if abs(node.utility / node.visits) <= p.moves_left_threshold:
+        if abs(node.value / node.visits) <= p.moves_left_threshold:
             return 0.0
         longer = child.left / child.visits - node.left / node.visits
         m = max(-p.moves_left_max, min(p.moves_left_max, p.moves_left_slope * longer))

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from keima.networks.network import Network
-from keima.training.batches import TrainingBatch
-from keima.training.preflight import World
-from keima.training.recipe import Recipe, read_recipe
-from keima.training.sources import Sources
+from keima.systems.network import Network
+from keima.systems.targets import TrainingBatch
+from keima.training.run.preflight import World
+from keima.training.run.recipe import Recipe, read_recipe
+from keima.training.run.sources import Sources
 
 SIZE = 5
 RECIPE = """
@@ -99,7 +99,7 @@ class FakeBatches:
         value = np.where(planes[:, 1].mean(axis=(1, 2)) > 0.5, 1.0, -1.0).astype(np.float32)
         rows = slice(self.rank * self.size, (self.rank + 1) * self.size)
         tensors = {
-            "planes": torch.from_numpy(planes[rows]),
+            "inputs": {"planes": torch.from_numpy(planes[rows])},
             "policy": torch.from_numpy(policy[rows]),
             "value": torch.from_numpy(value[rows]),
             "ply": torch.from_numpy(random.integers(0, 200, n)[rows]),
@@ -108,7 +108,7 @@ class FakeBatches:
 
 
 def open_fakes(recipe: Recipe, network: Network, world: World, rank: int) -> Sources:
-    """As `keima.training.sources.open_games`."""
+    """As `keima.training.run.sources.open_games`."""
     size = recipe.run.batch_size // (recipe.run.accumulate * world.size)
     planes = network.encoding.planes
     train = FakeBatches(size, recipe.run.seed, planes, rank, world.size)

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from keima.games.chess.archive.flat import ChessGames
 from keima.games.chess.position import Position as ChessPosition
+from keima.games.go.archive.flat import GoGames
 from keima.games.go.position import Position
 from keima.games.go.rules import Rules
 from keima.games.go.vertices import vertex_to_xy
-from keima.training.flat import UNKNOWN_WINNER, FlatGames
+from keima.games.rows import UNKNOWN_WINNER
 
 WHITE_BIT = 1 << 15
 
@@ -50,13 +52,12 @@ def starts(lists):
 
 
 def flat_of(games):
-    """`FlatGames` of these games of Go."""
+    """These games of Go."""
     moves = [[packed(*move, game.size) for move in game.moves] for game in games]
     setup = [[packed(*stone, game.size) for stone in game.setup] for game in games]
     rules = tuple(dict.fromkeys(Rules.parse(game.rules) for game in games))
     ranks = ("", *dict.fromkeys(rank for game in games for rank in game.ranks if rank))
-    return FlatGames(
-        game="go",
+    return GoGames(
         moves=np.array([move for one in moves for move in one], np.uint16),
         start=starts(moves),
         winner=np.array([game.winner for game in games], np.int8),
@@ -117,11 +118,10 @@ class ChessGame:
 
 
 def flat_of_chess(games):
-    """`FlatGames` of these games of chess."""
+    """These games of chess."""
     moves = [game.codes() for game in games]
     fens = tuple(dict.fromkeys(game.fen for game in games if game.fen))
-    return FlatGames(
-        game="chess",
+    return ChessGames(
         moves=np.array([move for one in moves for move in one], np.uint16),
         start=starts(moves),
         winner=np.array([game.winner for game in games], np.int8),

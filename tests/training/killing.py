@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import keima
-from keima.training import loop
-from keima.training.loop import train
-from keima.training.recipe import Recipe
+from keima.training.run import loop
+from keima.training.run.loop import train
+from keima.training.run.recipe import Recipe
 
 
 class Killed(BaseException):

@@ -6,22 +6,27 @@ import itertools
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keima.encodings.alphago import AlphaGoEncoding
-from keima.encodings.alphago_zero import AlphaGoZeroEncoding, LeelaZeroEncoding
-from keima.encodings.katago import KataGoEncoding
-from keima.encodings.katago_guide import KataGoGuideEncoding
-from keima.encodings.lc0 import Lc0Encoding
+import keima
 from keima.errors import BadRequest
+from keima.games.files import read_records
 from keima.games.go.board import BLACK, WHITE, new_boards
-from keima.games.go.history import HISTORY, begin, give_turn, is_playable, play_move
-from keima.games.go.replay import play_many
-from keima.games.go.sgf import read_sgf
-from keima.games.go.symmetry import symmetric_array
-from keima.networks.alphago import OneSizeEncoding
-from keima.training.batches import Loader, PositionFilter, TrainingBatch, rank_number
+from keima.games.go.history import HISTORY, begin, give_turn, is_playable
+from keima.games.go.moves import play_many, play_move
+from keima.games.go.vertices import symmetric_array
+from keima.games.rows import rank_number
+from keima.systems.alphago.inputs import AlphaGoEncoding
+from keima.systems.alphago_zero.inputs import AlphaGoZeroEncoding, LeelaZeroEncoding
+from keima.systems.katago.inputs import KataGoEncoding
+from keima.systems.katago_guide.inputs import KataGoGuideEncoding
+from keima.systems.lc0.inputs import Lc0Encoding
+from keima.systems.lc0.network import Lc0Config, Lc0Network
+from keima.systems.loss import loss_for
+from keima.systems.targets import TrainingBatch
+from keima.training.data.batches import Loader, PositionFilter
 from tests.training.flat_games import ChessGame, Game, flat_of, flat_of_chess, random_chess, random_game
 
 EVERYTHING = frozenset({"policy", "value", "score", "ownership", "moves_left"})
@@ -70,8 +75,8 @@ def test_planes_and_policy_are_those_of_inference(go_games, name):
             position = go_games[game].position(turn)
             expected = encoding.encode([position], symmetry).inputs
             assert np.array_equal(batch.planes[row], expected["planes"][0]), (game, turn, symmetry)
-            if batch.globals is not None:
-                assert np.array_equal(batch.globals[row], expected["globals"][0]), (game, turn, symmetry)
+            if "globals" in batch.inputs:
+                assert np.array_equal(batch.inputs["globals"][row], expected["globals"][0]), (game, turn, symmetry)
             legal = encoding.legal_moves(position, symmetry)
             played = go_games[game].moves[turn][1]
             wanted = dict(zip(legal.names, legal.indices.tolist(), strict=True)).get(played, -1)
@@ -80,7 +85,7 @@ def test_planes_and_policy_are_those_of_inference(go_games, name):
         assert len(seen) == 8
         assert batch.planes.dtype == np.float32
         assert batch.policy.dtype == np.int64
-        assert batch.mask is None
+        assert "mask" not in batch.inputs
 
 
 def test_outcomes_are_the_side_to_moves(go_games):
@@ -176,9 +181,9 @@ def test_boards_of_several_sizes_share_a_batch_by_masks():
             height, width = encoding.shape(position, symmetry)
             expected = encoding.encode([position], symmetry).inputs
             assert np.array_equal(batch.planes[row, :, :height, :width], expected["planes"][0])
-            assert np.array_equal(batch.globals[row], expected["globals"][0])
-            assert batch.mask[row].sum() == height * width == batch.planes[row, 0].sum()
-            assert not batch.planes[row, :, batch.mask[row] == 0].any()
+            assert np.array_equal(batch.inputs["globals"][row], expected["globals"][0])
+            assert batch.inputs["mask"][row].sum() == height * width == batch.planes[row, 0].sum()
+            assert not batch.planes[row, :, batch.inputs["mask"][row] == 0].any()
             legal = encoding.legal_moves(position, symmetry)
             index = int(legal.indices[legal.names.index(games[game].moves[turn][1])])
             assert batch.policy[row] == index // width * 13 + index % width
@@ -187,7 +192,7 @@ def test_boards_of_several_sizes_share_a_batch_by_masks():
 
 def test_games_of_another_board_size_are_left_out_and_counted():
     games = [random_game(s, size) for s, size in enumerate([(9, 9), (9, 9), (7, 7)])]
-    for encoding, kept in ((AlphaGoZeroEncoding(), 2), (OneSizeEncoding(48, 7), 1)):
+    for encoding, kept in ((AlphaGoZeroEncoding(), 2), (AlphaGoEncoding(48, board_size=7), 1)):
         with Loader(flat_of(games), encoding, 4) as loader:
             assert loader.left_out == {"another board size": 3 - kept}
             assert loader.positions == 40 * kept
@@ -204,7 +209,7 @@ def test_a_rectangle_is_never_transposed():
 
 @pytest.mark.parametrize(
     "encoding",
-    [Lc0Encoding(), Lc0Encoding("canonical-hectoplies", policy_frame="planes"), Lc0Encoding("castling", "no")],
+    [Lc0Encoding(), Lc0Encoding("canonical-hectoplies"), Lc0Encoding("castling", "no")],
     ids=repr,
 )
 def test_chess_planes_and_policy_are_those_of_inference(chess_games, encoding):
@@ -221,11 +226,33 @@ def test_chess_planes_and_policy_are_those_of_inference(chess_games, encoding):
             assert batch.first_to_move[row] == white
 
 
+def test_evaluator_and_search_read_what_a_canonical_network_learned():
+    """Its planes are turned: the king stands on file b. Trained in the board's frame, the search read another move."""
+    torch.manual_seed(1)
+    network = Lc0Network(Lc0Config(blocks=1, channels=16, se_channels=4, input_format="canonical"))
+    game = ChessGame(["g2e2"], fen="7k/8/8/8/8/8/1K4R1/8 w - - 0 1")
+    with Loader(flat_of_chess([game]), network.encoding, 8, targets=BASIC) as loader:
+        batch = loader.batch(0).torch()
+    loss = loss_for(network, {"value": 0})
+    optimizer = torch.optim.Adam(network.parameters(), 0.01)
+    network.train()
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss(network(**batch.inputs), batch).total.backward()
+        optimizer.step()
+    evaluator = keima.Evaluator(network.eval(), "torch")
+    position = game.position(0)
+    assert evaluator([position])[0].policy["g2e2"] > 0.9
+    assert keima.search(evaluator, position, visits=20).best == "g2e2"
+
+
 # --- One stream, however it is asked ----------------------------------------------------------------------------------
 
 
 def same(one: TrainingBatch, other: TrainingBatch) -> bool:
-    pairs = [(getattr(one, name), getattr(other, name)) for name in one.__dataclass_fields__]
+    fields = [{**vars(each), **each.inputs, **each.context} for each in (one, other)]
+    assert fields[0].keys() == fields[1].keys()
+    pairs = [(fields[0][name], fields[1][name]) for name in fields[0].keys() - {"inputs", "context"}]
     return all((a is None and b is None) or np.array_equal(a, b, equal_nan=True) for a, b in pairs)
 
 
@@ -289,7 +316,7 @@ def test_tensors(flat):
     assert tensors.planes.dtype == torch.float32
     assert tensors.policy.dtype == torch.int64
     assert tensors.score is None
-    assert list(tensors.inputs()) == ["planes", "globals"]
+    assert list(tensors.inputs) == ["planes", "globals"]
     assert np.array_equal(tensors.planes.numpy(), batch.planes)
 
 
@@ -333,7 +360,7 @@ def test_ranks_ratings_and_winners():
         assert loader.positions == 1
     for kind, wanted in ((chess, PositionFilter(lowest_rank="1d")), (games, PositionFilter(lowest_rating=1))):
         flat, encoding = (flat_of_chess(kind), Lc0Encoding()) if kind is chess else (flat_of(kind), KataGoEncoding())
-        with pytest.raises(BadRequest, match="is for"):
+        with pytest.raises(BadRequest, match="have no ra"):
             Loader(flat, encoding, 1, positions=wanted)
 
 
@@ -346,7 +373,7 @@ def test_the_order_of_ranks():
 def test_rules_no_katago_network_knows_are_left_out():
     games = [random_game(1), random_game(2, rules="koSPIGHTscoreAREAtaxNONEsui0")]
     with Loader(flat_of(games), KataGoEncoding(), 4) as loader:
-        assert loader.left_out == {"rules KataGo's networks do not know": 1}
+        assert loader.left_out == {"rules the network does not know": 1}
 
 
 @pytest.mark.parametrize(
@@ -357,7 +384,7 @@ def test_rules_no_katago_network_knows_are_left_out():
         ({"rank": 2, "world_size": 2}, "rank 2 of 2"),
         ({"targets": {"policy", "mood"}}, "unknown target mood"),
         ({"encoding": Lc0Encoding()}, "for chess, the games are of go"),
-        ({"encoding": KataGoEncoding(metadata=True)}, "human network"),
+        ({"encoding": KataGoEncoding(metadata=True)}, "takes a profile"),
     ],
 )
 def test_arguments_that_cannot_be(flat, change, words):
@@ -458,7 +485,7 @@ def test_many_moves_at_once_are_the_same_as_one_by_one(rules, size, chance, odd)
 
 @pytest.mark.reference
 def test_positions_of_a_month_of_real_games(reference):
-    records = [r for r in itertools.islice(read_sgf(reference / "data/go/tygem-2010-06.sgf.gz"), 30) if r.moves]
+    records = [r for r in itertools.islice(read_records([reference / "data/go/tygem-2010-06.sgf.gz"]), 30) if r.moves]
     games = [
         Game(
             list(record.moves),
@@ -477,4 +504,4 @@ def test_positions_of_a_month_of_real_games(reference):
             position = next(itertools.islice(records[game].positions(), turn, None))
             expected = encoding.encode([position], symmetry).inputs
             assert np.array_equal(batch.planes[row], expected["planes"][0])
-            assert np.array_equal(batch.globals[row], expected["globals"][0])
+            assert np.array_equal(batch.inputs["globals"][row], expected["globals"][0])

@@ -10,10 +10,9 @@ import torch
 
 import keima
 from keima.errors import BadWeights
-from keima.networks.network import Network
-from keima.training import checkpoint as module
-from keima.training.average import RunningAverage
-from keima.training.checkpoint import (
+from keima.systems.network import Network
+from keima.training.run import checkpoint as module
+from keima.training.run.checkpoint import (
     Checkpoint,
     list_checkpoints,
     newest_checkpoint,
@@ -23,6 +22,7 @@ from keima.training.checkpoint import (
     restore_optimizer,
     write_checkpoint,
 )
+from keima.training.run.optimizer import RunningAverage
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ import torch
 
 import keima
 from keima.inference.evaluator import Evaluator
-from keima.networks.registry import create
-from keima.training.generations import EvaluatorPlayer, Generations
-from keima.training.loop import train
-from keima.training.preflight import find_world
-from keima.training.recipe import read_recipe
-from keima.training.reinforce import TorchPlayer, autocast_of
-from keima.training.selfplay import play_games, read_played
+from keima.systems.registry import create
+from keima.training.distill.generations import EvaluatorPlayer, Generations
+from keima.training.reinforce.games import play_games, read_played
+from keima.training.reinforce.reinforce import TorchPlayer, autocast_of
+from keima.training.run.loop import train
+from keima.training.run.preflight import find_world
+from keima.training.run.recipe import read_recipe
 from tests.training.killing import train_killed, weights
 
 pytestmark = pytest.mark.usefixtures("quick_training")
@@ -126,7 +126,7 @@ def test_killed_and_started_again_the_weights_are_those_of_an_unbroken_run(
 def test_the_student_comes_nearer(read: Any, tmp_path: Path) -> None:
     long = read_recipe(read.source, ["run.steps=60", "run.checkpoint_every=60"])
     train(long, tmp_path / "run")
-    from keima.training.metrics import read_metrics
+    from keima.training.run.metrics import read_metrics
 
     losses = [line["policy"] for line in read_metrics(tmp_path / "run" / "metrics.jsonl")]
     assert np.mean(losses[-10:]) < np.mean(losses[:10]) - 0.3

@@ -20,18 +20,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keima.errors import BadRecord, BadRequest, BadStore
+from keima.games.archive import Archive
 from keima.games.chess import board
+from keima.games.chess.archive import ChessArchive
 from keima.games.chess.position import Position, move_name
-from keima.games.go.sgf import parse_sgf
-from keima.games.go.sgf_text import RawGame, split_games
+from keima.games.go.archive import GoArchive
+from keima.games.go.archive.flat import WHITE_BIT
+from keima.games.go.archive.reading import GoReader, go_row, read_result
+from keima.games.go.records import parse_sgf
+from keima.games.go.sgf_text import split_games
 from keima.games.go.vertices import xy_to_sgf
-from keima.training import importing
-from keima.training.chess_games import read_chess_chunk
-from keima.training.go_games import GoReader, go_row, read_go_chunk, read_result
-from keima.training.importing import import_games
-from keima.training.rows import Chunk, ReadChunk, iso_date
-from keima.training.schema import WHITE_BIT
-from keima.training.store import GameStore
+from keima.games.rows import Chunk, Piece, ReadChunk, iso_date
+from keima.training.data import importing
+from keima.training.data.importing import import_games
+from keima.training.data.store import GameStore
 
 SGF = "(;GM[1]FF[4]SZ[19]KM[6.5]RU[Japanese]PB[b]PW[w]RE[W+2.5];B[pd];W[dp];B[pp];W[dd])"
 OTHER = SGF.replace("pp", "pq")
@@ -39,12 +41,12 @@ OTHER = SGF.replace("pp", "pq")
 
 def go_chunk(*games: str | bytes) -> Chunk:
     data = (game if isinstance(game, bytes) else game.encode() for game in games)
-    return Chunk(go=[(0, RawGame(index, index, game)) for index, game in enumerate(data, 1)])
+    return Chunk([Piece(0, index, game, index) for index, game in enumerate(data, 1)])
 
 
-def both(chunk: Chunk, read: Any = read_go_chunk) -> ReadChunk:
+def both(chunk: Chunk, archive: type[Archive] = GoArchive) -> ReadChunk:
     """What both readers make of a chunk, which must be the same."""
-    quick, other = read(chunk, None, 0), read(chunk, None, 0, fast=False)
+    quick, other = (archive(fast).read(chunk, None, 0) for fast in (True, False))
     assert quick == other
     return quick
 
@@ -126,7 +128,7 @@ class TestGo:
                 assert both(go_chunk(longer + ")")).broken
             else:
                 sgf = longer
-                record = GoReader().read(RawGame(1, 1, (sgf + ")").encode()))
+                record = GoReader().read((sgf + ")").encode())
                 assert len(record.moves) == len(final.moves)
         both(go_chunk(sgf + ")"))
 
@@ -152,7 +154,7 @@ class TestGo:
         """The first 300 games of a month: both readers, and sgfmill's points with the rules' own play, say the same."""
         with gzip.open(reference / "data" / "go" / "tygem-2010-06.sgf.gz") as stream:
             games = [raw for raw, _ in zip(split_games(stream), range(300), strict=False)]
-        found = both(Chunk(go=[(0, raw) for raw in games]))
+        found = both(Chunk([Piece(0, raw.line, raw.data, raw.index, raw.problem) for raw in games]))
         assert len(found.indices) == 300
         for row, raw in list(zip(rows(found), games, strict=True))[::30]:
             final = parse_sgf(raw.data).final()
@@ -166,7 +168,7 @@ class TestGo:
         path = reference / "data" / "go" / "tygem-2010-06.sgf.gz"
         with gzip.open(path) as stream:
             games = list(split_games(stream))
-        assert len(both(Chunk(go=[(0, raw) for raw in games])).indices) == 9080
+        assert len(both(Chunk([Piece(0, raw.line, raw.data, raw.index, raw.problem) for raw in games])).indices) == 9080
         import_games([path], tmp_path / "a.parquet")
         report = import_games([path], tmp_path / "a.parquet", workers=2)
         assert (report.games, report.moves, report.duplicates, report.broken) == (9080, 1_910_059, 0, [])
@@ -215,7 +217,7 @@ class TestGo:
 
     def test_the_key_is_of_setup_and_moves(self) -> None:
         def key(sgf: str) -> int:
-            return int(go_row(GoReader().read(RawGame(1, 1, sgf.encode())))["key"])
+            return int(go_row(GoReader().read(sgf.encode()))["key"])
 
         assert key(SGF) == key(SGF.replace("PB[b]", "PB[c]").replace("KM[6.5]", ""))
         assert (
@@ -268,7 +270,7 @@ class TestChess:
     @settings(max_examples=12, deadline=None)
     def test_the_readers_agree_and_python_chess_with_them(self, seed: int, chess960: bool, fen: str | None) -> None:
         text = random_pgn(seed, 2, fen, chess960)
-        found = both(Chunk(data=text.encode()), read_chess_chunk)
+        found = both(Chunk([Piece(0, 1, text.encode())]), ChessArchive)
         stream = io.StringIO(text)
         for row in rows(found):
             game = chess.pgn.read_game(stream)
@@ -285,7 +287,7 @@ class TestChess:
     def test_a_game_as_it_is_packed(self) -> None:
         tags = '[Event "Open"]\n[Round "3"]\n[White "A"]\n[WhiteElo "1510"]\n[BlackElo "?"]\n[Date "2020.01.02"]\n'
         text = tags + '[Result "1-0"]\n\n1. e4 e5 2. Nf3 {good} Nc6 3. Bc4 Bc5 4. O-O $1 Nf6 1-0\n'
-        [row] = rows(both(Chunk(data=text.encode()), read_chess_chunk))
+        [row] = rows(both(Chunk([Piece(0, 1, text.encode())]), ChessArchive))
         king_takes_rook = 4 | 7 << 6 | board.CASTLING << 12
         assert codes(row["moves"])[:2] == [12 | 28 << 6] * 2, "Black's e5 seen from its own side is e4"
         assert codes(row["moves"])[6] == king_takes_rook
@@ -324,7 +326,7 @@ class TestChess:
     )
     def test_the_readers_agree_on_what_is_bent_or_broken(self, moves: str) -> None:
         sound = '[Event "b"]\n\n1. d4 *\n\n'
-        both(Chunk(data=f'[Event "a"]\n\n{moves}\n\n{sound}'.encode()), read_chess_chunk)
+        both(Chunk([Piece(0, 1, f'[Event "a"]\n\n{moves}\n\n{sound}'.encode())]), ChessArchive)
 
     @pytest.mark.parametrize(
         ("tag", "moves"),
@@ -350,12 +352,12 @@ class TestChess:
         ],
     )
     def test_the_readers_agree_on_where_games_begin(self, tag: str, moves: str) -> None:
-        both(Chunk(data=f'[Event "a"]\n{tag}\n\n{moves}\n\n'.encode()), read_chess_chunk)
+        both(Chunk([Piece(0, 1, f'[Event "a"]\n{tag}\n\n{moves}\n\n'.encode())]), ChessArchive)
 
     def test_a_sound_fen_is_read_by_the_kernel(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("keima.training.chess_games.read_pgn_text", None)
+        monkeypatch.setattr("keima.games.chess.archive.reading.read_pgn_text", None)
         text = f'[Event "a"]\n[SetUp "1"]\n[FEN "{FENS[0]}"]\n\n31. exd6 bxa1=Q+ 32. Kd2 Rg8 *\n'
-        chunk = read_chess_chunk(Chunk(data=text.encode()), None, 0)
+        chunk = ChessArchive().read(Chunk([Piece(0, 1, text.encode())]), None, 0)
         [row] = rows(chunk)
         assert row["start_fen"] == FENS[0]
         assert len(codes(row["moves"])) == 4
@@ -368,15 +370,15 @@ class TestChess:
             '[White "é"]',
         ):
             text = f'[Event "a"]\n{tag}\n\n1. Rg1 Kd7 *\n'
-            both(Chunk(data=text.encode()), read_chess_chunk)
-            both(Chunk(data=text.encode("latin-1").replace(b"Rg1 Kd7", b"e4 e5")), read_chess_chunk)
-            both(Chunk(data=text.replace("\n", "\r\n").encode()), read_chess_chunk)
+            both(Chunk([Piece(0, 1, text.encode())]), ChessArchive)
+            both(Chunk([Piece(0, 1, text.encode("latin-1").replace(b"Rg1 Kd7", b"e4 e5"))]), ChessArchive)
+            both(Chunk([Piece(0, 1, text.replace("\n", "\r\n").encode())]), ChessArchive)
 
     def test_pieces_cut_anywhere_give_the_same_store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         text = random_pgn(5, 40).replace("1. ", "1. Ke5 ", 1)
         (tmp_path / "a.pgn").write_text(text)
         whole = import_games([tmp_path / "a.pgn"], tmp_path / "whole.parquet", min_moves=0)
-        monkeypatch.setattr(importing, "CHUNK_BYTES", 700)
+        monkeypatch.setattr("keima.games.chess.archive.CHUNK_BYTES", 700)
         cut = import_games([tmp_path / "a.pgn"], tmp_path / "cut.parquet", min_moves=0)
         assert GameStore.open(tmp_path / "cut.parquet").table() == GameStore.open(tmp_path / "whole.parquet").table()
         assert (cut.games, cut.broken) == (whole.games, whole.broken)
@@ -414,7 +416,7 @@ class TestImport:
     def test_more_workers_make_the_same_store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         games = [SGF.replace("pp", f"{x}{y}") for x in "efghijk" for y in "efghijk"]
         (tmp_path / "a.sgf").write_text("\n".join([*games, SGF.replace("dp", "pd"), *games[:5]]))
-        monkeypatch.setattr(importing, "CHUNK_GAMES", 7)
+        monkeypatch.setattr("keima.games.go.archive.CHUNK_GAMES", 7)
         alone = import_games([tmp_path / "a.sgf"], tmp_path / "1.parquet", min_moves=0, workers=1)
         monkeypatch.setattr(importing, "ALONE_SECONDS", -1.0)
         two = import_games([tmp_path / "a.sgf"], tmp_path / "2.parquet", min_moves=0, workers=2)
@@ -449,8 +451,8 @@ class TestImport:
         import_games([tmp_path / "a.sgf"], tmp_path / "a.parquet", min_moves=0)
         before = (tmp_path / "a.parquet").read_bytes()
         code = (
-            "import os, signal; from keima.training import importing, store\n"
-            "store.ROW_GROUP = importing.CHUNK_GAMES = 1\n"
+            "import os, signal; from keima.games.go import archive; from keima.training.data import importing, store\n"
+            "store.ROW_GROUP = archive.CHUNK_GAMES = 1\n"
             "die = lambda games, *_: games > 1 and os.kill(os.getpid(), signal.SIGKILL)\n"
             "importing.import_games(['a.sgf'], 'a.parquet', min_moves=0, workers=1, progress=die)"
         )
@@ -466,7 +468,7 @@ class TestImport:
             (["a.sgf"], "no/x.parquet", {}, "there is no such folder"),
             (["gone.sgf"], "x.parquet", {}, r"gone.sgf: no such file or folder"),
             (["a.sgf", "b.pgn"], "x.parquet", {}, r"b.pgn is chess and .*a.sgf is go; choose with --game"),
-            (["a.sgf"], "x.parquet", {"game": "shogi"}, "must be go or chess"),
+            (["a.sgf"], "x.parquet", {"game": "shogi"}, "unknown game"),
             (["a.sgf"], "x.parquet", {"rules": "bridge"}, "bridge"),
             (["a.sgf"], "x.parquet", {"workers": 0}, "workers 0"),
             (["a.sgf"], "x.parquet", {"game": "chess"}, "no chess records"),

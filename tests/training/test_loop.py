@@ -18,15 +18,15 @@ import torch
 
 import keima
 from keima.errors import BadRequest
-from keima.networks.network import Heads
-from keima.training import loop
-from keima.training.batches import TrainingBatch
-from keima.training.evaluation import Tally, report, tally_batches
-from keima.training.loop import Watcher, train
-from keima.training.metrics import read_metrics
-from keima.training.preflight import build_network
-from keima.training.recipe import Recipe
-from keima.training.sources import OpenSources, Sources
+from keima.systems.network import Heads
+from keima.systems.targets import TrainingBatch
+from keima.training.run import loop
+from keima.training.run.evaluation import Tally, report, tally_batches
+from keima.training.run.loop import Watcher, train
+from keima.training.run.metrics import read_metrics
+from keima.training.run.preflight import build_network
+from keima.training.run.recipe import Recipe
+from keima.training.run.sources import OpenSources, Sources
 from tests.training.fakes import FakeBatches, open_fakes, recipe
 from tests.training.killing import Killed, weights
 
@@ -209,7 +209,7 @@ class TestVariants:
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from keima.training.loop import Watcher, train
+from keima.training.run.loop import Watcher, train
 from tests.training.fakes import open_fakes, recipe
 
 class Slow(Watcher):
@@ -224,7 +224,7 @@ train(recipe(folder, "run.steps=120", *sys.argv[2:]), folder / "run", Slow(), op
 INTERRUPTED = """
 import os, signal, sys
 from pathlib import Path
-from keima.training.loop import Watcher, train
+from keima.training.run.loop import Watcher, train
 from tests.training.fakes import open_fakes, recipe
 
 class Interrupting(Watcher):
@@ -326,7 +326,7 @@ class TestEvaluation:
     def test_a_pass_counts_only_where_the_policy_has_one(self, with_pass: bool) -> None:
         network = keima.create("alphago-policy", filters=2, layers=1, board_size=5, pass_logit=with_pass).eval()
         batch = TrainingBatch(
-            planes=torch.zeros(3, 48, 5, 5), policy=torch.tensor([25, 3, 7]), ply=torch.zeros(3, dtype=torch.int32)
+            {"planes": torch.zeros(3, 48, 5, 5)}, torch.zeros(3, dtype=torch.int32), torch.tensor([25, 3, 7])
         )
         with torch.no_grad():
             found = report(tally_batches(network, [batch], nullcontext))

@@ -11,11 +11,11 @@ import keima
 from keima.cli.main import app
 from keima.errors import BadRequest
 from keima.inference.evaluator import Evaluator
-from keima.networks.registry import create
-from keima.training.playing import play_store
-from keima.training.recipe import SelfplayRecipe
-from keima.training.selfplay import EvaluatorPlayer, play_games, set_table
-from keima.training.store import GameStore
+from keima.systems.registry import create
+from keima.training.data.store import GameStore
+from keima.training.reinforce.games import EvaluatorPlayer, play_games, set_table
+from keima.training.reinforce.playing import play_store
+from keima.training.run.recipe import SelfplayRecipe
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,9 @@ def test_the_store_holds_the_games_that_were_played(networks, tmp_path):
 def test_what_cannot_play_is_refused(networks, tmp_path):
     evaluator = Evaluator(create("alphago-value", filters=4, layers=2, hidden=4, board_size=5).eval(), "torch")
     table = set_table(SelfplayRecipe(), networks[0])
-    with pytest.raises(BadRequest, match=r"networks of Go with a policy, which alphago-value \(alphago\) is not"):
+    with pytest.raises(
+        BadRequest, match=r"networks of Go or connect four with a policy, which alphago-value \(alphago\) is not"
+    ):
         play_store((evaluator, evaluator), table, 1, tmp_path / "games.parquet")
     with pytest.raises(BadRequest, match=r"must end in \.parquet"):
         play_store((evaluator, evaluator), table, 1, tmp_path / "games.txt")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from keima.errors import BadRequest
-from keima.training.loop import train
-from keima.training.preflight import World, build_network, check_room, find_world
-from keima.training.recipe import Recipe, ScheduleRecipe, read_recipe
-from keima.training.recipe_text import parse
-from keima.training.schedules import multiplier
+from keima.training.run.loop import train
+from keima.training.run.optimizer import multiplier
+from keima.training.run.preflight import World, build_network, check_room, find_world
+from keima.training.run.recipe import Recipe, ScheduleRecipe, read_recipe
+from keima.training.run.recipe_text import parse
 from tests.training.fakes import RECIPE, open_fakes, recipe
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))

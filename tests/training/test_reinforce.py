@@ -14,13 +14,9 @@ import torch
 import keima
 from keima.errors import BadRequest
 from keima.games.go.position import Position
-from keima.networks.registry import create
-from keima.training.loop import train
-from keima.training.metrics import read_metrics
-from keima.training.objective import Carried, Objective
-from keima.training.preflight import check_room, pool_size
-from keima.training.recipe import SelfplayRecipe, read_recipe
-from keima.training.reinforce import (
+from keima.systems.registry import create
+from keima.training.reinforce.games import play_games, set_table
+from keima.training.reinforce.reinforce import (
     PolicyGradient,
     Pool,
     ReinforceBatches,
@@ -29,7 +25,11 @@ from keima.training.reinforce import (
     moves_of_first,
     outcomes,
 )
-from keima.training.selfplay import play_games, set_table
+from keima.training.run.loop import train
+from keima.training.run.metrics import read_metrics
+from keima.training.run.objective import TrainingStep, Whole
+from keima.training.run.preflight import check_room, pool_size
+from keima.training.run.recipe import SelfplayRecipe, read_recipe
 from tests.training.killing import train_killed, weights
 from tests.training.test_selfplay import names, sensible
 
@@ -104,8 +104,8 @@ def test_the_gradient_is_that_of_the_paper(tmp_path: Path, with_pass: bool, temp
     batches = ReinforceBatches(read, network, tmp_path / "pool", "cpu")
     batch = next(batches)
     played = batches._played
-    objective = Objective(network, PolicyGradient(network, temperature))
-    terms = objective(Carried(batch.torch()))
+    objective = TrainingStep(network, PolicyGradient(network, temperature))
+    terms = objective(Whole(batch.torch()))
     terms["loss"].backward()
     found = {name: parameter.grad.clone() for name, parameter in network.named_parameters()}
     network.zero_grad()
@@ -263,7 +263,7 @@ def test_recipes_that_cannot_be_are_refused(tmp_path: Path, overrides: list[str]
 
 def test_networks_that_cannot_play_are_refused(tmp_path: Path) -> None:
     text = RECIPE.replace('name = "alphago-policy"\nfilters = 8\nlayers = 2\nboard_size = 5', 'name = "maia-6x64"')
-    with pytest.raises(BadRequest, match="games are played by networks of Go with a policy"):
+    with pytest.raises(BadRequest, match="games are played by networks of Go or connect four with a policy"):
         train(recipe(tmp_path, text=text), tmp_path / "run")
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keima.errors import BadRequest
-from keima.training.sampling import key_of, mix, permute, random_numbers, stream
+from keima.training.data.sampling import key_of, mix, permute, random_numbers, stream
 
 
 @given(st.integers(1, 3000), st.integers(-5, 2**64))

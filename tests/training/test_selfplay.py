@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from keima.encodings.alphago import AlphaGoEncoding
 from keima.errors import BadRecord, BadRequest
 from keima.games.go.position import Position
 from keima.games.go.vertices import COLUMNS
-from keima.networks.registry import create
-from keima.training.recipe import SelfplayRecipe
-from keima.training.selfplay import Table, play_games, read_played, set_table, write_played
+from keima.systems.alphago.inputs import AlphaGoEncoding
+from keima.systems.registry import create
+from keima.training.reinforce.games import Table, play_games, read_played, set_table, write_played
+from keima.training.run.recipe import SelfplayRecipe
 
 WHITE_BIT = 1 << 15
 

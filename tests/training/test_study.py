@@ -14,17 +14,18 @@ import torch
 
 import keima
 from keima.errors import BadRequest
-from keima.training import study, study_record
-from keima.training.batches import Loader
-from keima.training.importing import import_games
-from keima.training.loop import Watcher
-from keima.training.metrics import read_metrics
-from keima.training.preflight import build_network
-from keima.training.recipe import read_recipe
-from keima.training.store import GameStore
-from keima.training.study import Pairing, run_study, seconds_a_step
-from keima.training.study_file import Study, read_study
-from keima.training.study_table import columns, markdown, rows, share_error, text_lines
+from keima.training.data.batches import Loader
+from keima.training.data.importing import import_games
+from keima.training.data.store import GameStore
+from keima.training.run.loop import Watcher
+from keima.training.run.metrics import read_metrics
+from keima.training.run.preflight import build_network
+from keima.training.run.recipe import read_recipe
+from keima.training.study import record as study_record
+from keima.training.study import study
+from keima.training.study.file import Study, read_study
+from keima.training.study.study import Pairing, run_study, seconds_a_step
+from keima.training.study.table import columns, markdown, rows, share_error, text_lines
 from tests.small_games import small_games
 
 pytestmark = pytest.mark.usefixtures("quick_training_of_a_module")

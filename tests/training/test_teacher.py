@@ -10,12 +10,13 @@ import torch
 
 from keima.errors import BadRequest
 from keima.inference.evaluator import Evaluator
-from keima.networks.network import Heads, Network
-from keima.networks.registry import create
-from keima.training.batches import Loader, TrainingBatch
-from keima.training.losses import loss_for
-from keima.training.recipe import TeacherRecipe, read_recipe
-from keima.training.teacher import TaughtBatches, check_teacher, taught
+from keima.systems.loss import loss_for
+from keima.systems.network import Heads, Network
+from keima.systems.registry import create
+from keima.systems.targets import TrainingBatch
+from keima.training.data.batches import Loader
+from keima.training.distill.teacher import TaughtBatches, check_teacher, taught
+from keima.training.run.recipe import TeacherRecipe, read_recipe
 from tests.training.flat_games import flat_of, flat_of_chess, random_chess, random_game
 
 SIZES = {"blocks": 1, "channels": 8, "board_size": 9, "value_hidden": 8}
@@ -52,9 +53,9 @@ def test_the_teacher_is_shown_the_same_positions_in_its_own_planes(records):
         position = records[game].position(turn)
         for found, encoding in ((batch, student.encoding), (batch.also, teacher.encoding)):
             expected = encoding.encode([position], int(symmetry)).inputs
-            assert np.array_equal(found.planes[row], expected["planes"][0])
+            assert np.array_equal(found.inputs["planes"][row], expected["planes"][0])
             if "globals" in expected:
-                assert np.array_equal(found.globals[row], expected["globals"][0])
+                assert np.array_equal(found.inputs["globals"][row], expected["globals"][0])
 
 
 def test_targets_are_what_an_evaluator_says_of_the_position(records):
@@ -92,7 +93,7 @@ def test_boards_of_several_sizes_are_answered_each_for_itself():
     with loader_of(records, student, teacher, size=32, targets=targets) as loader:
         batch = next(TaughtBatches(loader, Evaluator(teacher), TeacherRecipe(network="x")))
         games, turns, symmetries = loader.where(0)
-    assert batch.mask is not None
+    assert "mask" in batch.inputs
     assert len({records[game].size for game in games}) == 4
     side = batch.planes.shape[2]
     for row, (game, turn, symmetry) in enumerate(zip(games, turns, symmetries, strict=True)):
@@ -119,7 +120,7 @@ def test_shares_and_temperature_by_hand():
         value=np.array([0.3, -0.4], np.float32),
     )
     batch = TrainingBatch(
-        planes=np.zeros((2, 1, 1, 1), np.float32),
+        inputs={"planes": np.zeros((2, 1, 1, 1), np.float32)},
         policy=np.array([1, -1]),
         value=np.array([1, np.nan], np.float32),
         moves_left=np.array([4, 5], np.float32),
@@ -139,7 +140,7 @@ def test_a_policy_without_a_pass_learns_the_rest():
     student = create("alphago-policy", filters=4, layers=2, board_size=9)
     soft = np.full((1, 82), 0.5 / 81, np.float32)
     soft[0, 81] = 0.5
-    batch = TrainingBatch(planes=torch.zeros(1, 48, 9, 9), policy_soft=torch.from_numpy(soft))
+    batch = TrainingBatch(inputs={"planes": torch.zeros(1, 48, 9, 9)}, policy_soft=torch.from_numpy(soft))
     outputs = student(batch.planes)
     expected = -torch.log_softmax(outputs.policy, 1).mean()
     assert loss_for(student)(outputs, batch).total.item() == pytest.approx(expected.item(), rel=1e-5)
@@ -151,12 +152,12 @@ def test_outcomes_are_learned_by_their_probabilities(name, order):
     side, planes = (9, 22) if name == "katago" else (8, 112)
     wdl = np.array([[0.5, 0.2, 0.3], [np.nan] * 3], np.float32)
     batch = TrainingBatch(
-        planes=torch.rand(2, planes, side, side),
-        globals=torch.rand(2, 19) if name == "katago" else None,
+        inputs={"planes": torch.rand(2, planes, side, side)}
+        | ({"globals": torch.rand(2, 19)} if name == "katago" else {}),
         wdl=torch.from_numpy(wdl),
         value=torch.tensor([1.0, np.nan]),
     )
-    outputs = network(**batch.inputs())
+    outputs = network(**batch.inputs)
     terms = loss_for(network, {"policy": 0} if name == "lc0" else None)(outputs, batch)
     logs = torch.log_softmax(outputs.value[0].float(), 0)
     expected = -sum(wdl[0, k] * logs[place] for place, k in enumerate(order))
@@ -174,7 +175,7 @@ def test_a_student_comes_to_agree_with_its_teacher(records):
         batches = TaughtBatches(loader, Evaluator(teacher), TeacherRecipe(network="x"))
         for _ in range(40):
             batch = next(batches).torch()
-            terms = loss(student(**batch.inputs()), batch)
+            terms = loss(student(**batch.inputs), batch)
             entropy = -(batch.policy_soft * batch.policy_soft.clamp(min=1e-9).log()).sum(1).mean()
             distances.append(terms.named["policy"].item() - entropy.item())
             optimizer.zero_grad()
@@ -231,7 +232,7 @@ def test_bad_recipes_name_the_line(tmp_path: Path, text: str, message: str):
 
 
 def test_a_missing_teacher_is_told_before_any_work(tmp_path: Path):
-    from keima.training.loop import train
+    from keima.training.run.loop import train
 
     path = tmp_path / "recipe.toml"
     path.write_text(RECIPE + f'network = "{tmp_path}/none.bin.gz"\n')

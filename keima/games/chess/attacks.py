@@ -9,7 +9,8 @@ Every bitboard and square inside a kernel is `uint64`: Numba turns a mixture of 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import numpy as np
 from numba import types
@@ -71,9 +72,9 @@ def _lines() -> tuple[Word, Word, Word, Word]:
     return tuple(as_words)  # type: ignore[return-value]
 
 
-def _intrinsic(function: Any) -> Any:
-    """`numba.extending.intrinsic`, untyped: callers see the kernel's signature, not the generator's."""
-    return intrinsic(function)
+def _intrinsic(function: Callable[..., Any]) -> Callable[[np.uint64], np.uint64]:
+    """`numba.extending.intrinsic`: callers see the kernel's signature, not the generator's."""
+    return cast(Callable[[np.uint64], np.uint64], intrinsic(function))
 
 
 KNIGHT_ATTACKS = _leaps(((1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2)))
@@ -83,26 +84,26 @@ LINES = LOWER | UPPER
 
 
 @_intrinsic
-def popcount(typing_context: Any, word: Any) -> Any:
+def popcount(typing_context: object, word: object) -> tuple[object, object]:
     """Number of squares in a bitboard, as uint64."""
-    return types.uint64(types.uint64), lambda context, builder, signature, args: builder.ctpop(args[0])
+    return types.uint64(types.uint64), lambda _context, builder, _signature, args: builder.ctpop(args[0])
 
 
 @_intrinsic
-def lowest(typing_context: Any, word: Any) -> Any:
+def lowest(typing_context: object, word: object) -> tuple[object, object]:
     """The lowest square of a bitboard that is not empty, as uint64."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: object, args: Sequence[object]) -> object:
         return builder.cttz(args[0], context.get_constant(types.boolean, 1))
 
     return types.uint64(types.uint64), generate
 
 
 @_intrinsic
-def highest(typing_context: Any, word: Any) -> Any:
+def highest(typing_context: object, word: object) -> tuple[object, object]:
     """The highest square of a bitboard that is not empty, as uint64."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: object, args: Sequence[object]) -> object:
         zeros = builder.ctlz(args[0], context.get_constant(types.boolean, 1))
         return builder.xor(zeros, context.get_constant(types.uint64, 63))
 
@@ -110,33 +111,33 @@ def highest(typing_context: Any, word: Any) -> Any:
 
 
 @_intrinsic
-def flip_ranks(typing_context: Any, word: Any) -> Any:
+def flip_ranks(typing_context: object, word: object) -> tuple[object, object]:
     """The bitboard with rank 1 and rank 8, 2 and 7, ... exchanged: one byte swap."""
-    return types.uint64(types.uint64), lambda context, builder, signature, args: builder.bswap(args[0])
+    return types.uint64(types.uint64), lambda _context, builder, _signature, args: builder.bswap(args[0])
 
 
 @njit
-def bit(square: Any) -> Any:
+def bit(square: np.uint64) -> np.uint64:
     """The bitboard that holds one square (uint64)."""
     return ONE << square
 
 
 @njit
-def line_attacks(square: Any, occupied: Any, line: Any) -> Any:
+def line_attacks(square: np.uint64, occupied: np.uint64, line: np.uint64) -> np.uint64:
     """Squares a slider on `square` attacks along one of the four lines: up to and including the first piece."""
     below = LOWER[line, square] & occupied
     above = UPPER[line, square] & occupied
     first_above = above & (~above + ONE)
-    return LINES[line, square] & ((first_above << ONE) + (ALL << highest(below | ONE)))
+    return np.uint64(LINES[line, square] & ((first_above << ONE) + (ALL << highest(below | ONE))))
 
 
 @njit
-def rook_attacks(square: Any, occupied: Any) -> Any:
+def rook_attacks(square: np.uint64, occupied: np.uint64) -> np.uint64:
     """Squares a rook on `square` attacks; pieces of either side stop it and are included."""
     return line_attacks(square, occupied, VERTICAL) | line_attacks(square, occupied, HORIZONTAL)
 
 
 @njit
-def bishop_attacks(square: Any, occupied: Any) -> Any:
+def bishop_attacks(square: np.uint64, occupied: np.uint64) -> np.uint64:
     """Squares a bishop on `square` attacks; pieces of either side stop it and are included."""
     return line_attacks(square, occupied, DIAGONAL) | line_attacks(square, occupied, ANTIDIAGONAL)

@@ -18,7 +18,6 @@ and the *legal* en passant capture agree; `hash` covers exactly these.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,6 @@ from keima.games.chess.attacks import (
     DIAGONAL,
     KING_ATTACKS,
     KNIGHT_ATTACKS,
-    LIGHT,
     LINES,
     NOT_A,
     NOT_H,
@@ -43,10 +41,9 @@ from keima.games.chess.attacks import (
     bit,
     flip_ranks,
     lowest,
-    popcount,
     rook_attacks,
 )
-from keima.jit import njit
+from keima.jit import Record, Records, njit
 
 PAWN, KNIGHT, BISHOP, ROOK, QUEEN, KING = range(6)
 
@@ -66,7 +63,7 @@ SLOT_OURS, SLOT_CASTLING, SLOT_EP, SLOT_RULE50, SLOT_REPETITIONS, SLOT_SIDE = ra
 """Columns of a remembered position after its six piece bitboards; all uint64, from its own side to move."""
 SLOT_WIDTH = 12
 
-_BOARD_FIELDS: list[Any] = [
+_BOARD_FIELDS = [
     ("pieces", np.uint64, (6,)),  # both sides' pieces, by type
     ("ours", np.uint64),  # pieces of the side to move
     ("theirs", np.uint64),
@@ -132,24 +129,24 @@ _KIND_EN_PASSANT = np.uint64(EN_PASSANT)
 _KIND_QUEEN = np.uint64(QUEEN)
 
 
-def new_states(count: int) -> NDArray[Any]:
+def new_states(count: int) -> Records:
     """`count` zeroed `STATE` records; fill them with `set_up` or by assignment."""
     return np.zeros(count, STATE)
 
 
-def join_states(states: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def join_states(states: Sequence[Records]) -> Records:
     """A fresh array of all these `STATE` records (byte by byte: NumPy copies structured arrays field by field)."""
     return np.concatenate([part.view(np.uint8) for part in states]).view(STATE)
 
 
 @njit
-def king_square(b: Any) -> Any:
+def king_square(b: Record) -> np.uint64:
     """The square of the king of the side to move (uint64)."""
     return lowest(b.pieces[KING] & b.ours)
 
 
 @njit
-def attackers(b: Any, square: Any, occupied: Any) -> Any:
+def attackers(b: Record, square: np.uint64, occupied: np.uint64) -> np.uint64:
     """Enemy pieces that attack `square` when the pieces in the way are `occupied`."""
     here = bit(square)
     straight = b.pieces[ROOK] | b.pieces[QUEEN]
@@ -159,17 +156,17 @@ def attackers(b: Any, square: Any, occupied: Any) -> Any:
     found |= (((here & NOT_A) << _SEVEN) | ((here & NOT_H) << _NINE)) & b.pieces[PAWN]
     found |= rook_attacks(square, occupied) & straight
     found |= bishop_attacks(square, occupied) & slanted
-    return found & b.theirs
+    return np.uint64(found & b.theirs)
 
 
 @njit
-def in_check(b: Any) -> bool:
+def in_check(b: Record) -> bool:
     """Whether the king of the side to move is attacked."""
-    return attackers(b, king_square(b), b.ours | b.theirs) != ZERO
+    return bool(attackers(b, king_square(b), b.ours | b.theirs) != ZERO)
 
 
 @njit
-def attacked_squares(b: Any, occupied: Any) -> Any:
+def attacked_squares(b: Record, occupied: np.uint64) -> np.uint64:
     """All squares the enemy attacks when the pieces in the way are `occupied`."""
     pawns = b.pieces[PAWN] & b.theirs
     found = ((pawns >> _SEVEN) & NOT_A) | ((pawns >> _NINE) & NOT_H)
@@ -186,27 +183,27 @@ def attacked_squares(b: Any, occupied: Any) -> Any:
     while rest:
         found |= bishop_attacks(lowest(rest), occupied)
         rest &= rest - ONE
-    return found
+    return np.uint64(found)
 
 
 @njit
-def en_passant_is_legal(b: Any, source: Any) -> bool:
+def en_passant_is_legal(b: Record, source: np.uint64) -> bool:
     """Whether our pawn on `source` may capture on `ep`: its king must not stand in check once both pawns are gone."""
     target = lowest(b.ep)
     captured = bit(target - _EIGHT)
     occupied = ((b.ours | b.theirs) ^ bit(source) ^ captured) | b.ep
-    return attackers(b, king_square(b), occupied) & ~captured == ZERO
+    return bool(attackers(b, king_square(b), occupied) & ~captured == ZERO)
 
 
 @njit
-def en_passant_sources(b: Any) -> Any:
+def en_passant_sources(b: Record) -> np.uint64:
     """Our pawns that attack the `ep` square, legally or not; empty without one."""
     around = ((b.ep & NOT_A) >> _NINE) | ((b.ep & NOT_H) >> _SEVEN)
-    return around & b.pieces[PAWN] & b.ours
+    return np.uint64(around & b.pieces[PAWN] & b.ours)
 
 
 @njit
-def castling_is_legal(b: Any, king: Any, rook: Any, danger: Any) -> bool:
+def castling_is_legal(b: Record, king: np.uint64, rook: np.uint64, danger: np.uint64) -> bool:
     """Whether the king, not in check, may castle with `rook` (Chess960 rules; standard chess is a case of them).
 
     `danger` holds the squares the enemy attacks with our king taken off the board.
@@ -218,11 +215,11 @@ def castling_is_legal(b: Any, king: Any, rook: Any, danger: Any) -> bool:
     if (king_path | rook_path) & others or king_path & danger:
         return False
     after = others | bit(rook_to)  # the rook may have shielded its king on the first rank
-    return rook_attacks(king_to, after) & (b.pieces[ROOK] | b.pieces[QUEEN]) & b.theirs & RANK_1 == ZERO
+    return bool(rook_attacks(king_to, after) & (b.pieces[ROOK] | b.pieces[QUEEN]) & b.theirs & RANK_1 == ZERO)
 
 
 @njit
-def _add(moves: Any, count: int, source: Any, targets: Any) -> int:
+def _add(moves: NDArray[np.uint16], count: int, source: np.uint64, targets: np.uint64) -> int:
     """Append the moves from `source` to every square of `targets`; returns the new count."""
     while targets:
         moves[count] = source | lowest(targets) << _SIX
@@ -232,7 +229,7 @@ def _add(moves: Any, count: int, source: Any, targets: Any) -> int:
 
 
 @njit
-def _add_pawns(moves: Any, count: int, targets: Any, step: Any) -> int:
+def _add_pawns(moves: NDArray[np.uint16], count: int, targets: np.uint64, step: np.uint64) -> int:
     """Append the moves of pawns that came `step` squares to reach `targets`; on rank 8 the four promotions."""
     while targets:
         target = lowest(targets)
@@ -251,7 +248,9 @@ def _add_pawns(moves: Any, count: int, targets: Any, step: Any) -> int:
 
 
 @njit
-def _pawn_moves(b: Any, moves: Any, count: int, king: Any, pinned: Any, mask: Any) -> int:
+def _pawn_moves(
+    b: Record, moves: NDArray[np.uint16], count: int, king: np.uint64, pinned: np.uint64, mask: np.uint64
+) -> int:
     """Append the legal pawn moves but en passant; they must end in `mask`, pinned pawns stay on their pin's line."""
     pawns = b.pieces[PAWN] & b.ours
     free, bound = pawns & ~pinned, pawns & pinned
@@ -267,7 +266,9 @@ def _pawn_moves(b: Any, moves: Any, count: int, king: Any, pinned: Any, mask: An
 
 
 @njit
-def _piece_moves(b: Any, moves: Any, count: int, king: Any, pinned: Any, mask: Any) -> int:
+def _piece_moves(
+    b: Record, moves: NDArray[np.uint16], count: int, king: np.uint64, pinned: np.uint64, mask: np.uint64
+) -> int:
     """Append the legal moves of knights, bishops, rooks and queens; they must end in `mask`."""
     occupied = b.ours | b.theirs
     rest = b.pieces[KNIGHT] & b.ours & ~pinned
@@ -294,7 +295,7 @@ def _piece_moves(b: Any, moves: Any, count: int, king: Any, pinned: Any, mask: A
 
 
 @njit
-def _pins_and_checks(b: Any, king: Any) -> Any:
+def _pins_and_checks(b: Record, king: np.uint64) -> tuple[np.uint64, np.uint64]:
     """(our pinned pieces, enemy pieces giving check)."""
     straight = rook_attacks(king, b.theirs) & (b.pieces[ROOK] | b.pieces[QUEEN])
     slanted = bishop_attacks(king, b.theirs) & (b.pieces[BISHOP] | b.pieces[QUEEN])
@@ -315,7 +316,7 @@ def _pins_and_checks(b: Any, king: Any) -> Any:
 
 
 @njit
-def legal_moves(b: Any, moves: Any) -> int:
+def legal_moves(b: Record, moves: NDArray[np.uint16]) -> int:
     """Write the legal moves of a BOARD or STATE into `moves` (uint16 [MAX_MOVES]); returns how many."""
     king = king_square(b)
     pinned, checkers = _pins_and_checks(b, king)
@@ -347,7 +348,7 @@ def legal_moves(b: Any, moves: Any) -> int:
 
 
 @njit
-def piece_at(b: Any, square: Any) -> int:
+def piece_at(b: Record, square: np.uint64) -> int:
     """The type of the piece on `square`, or -1 for an empty square."""
     here = bit(square)
     for piece in range(6):
@@ -357,7 +358,7 @@ def piece_at(b: Any, square: Any) -> int:
 
 
 @njit
-def _turn_around(b: Any) -> None:
+def _turn_around(b: Record) -> None:
     """Hand the move to the other side: exchange the sides and mirror the ranks."""
     for piece in range(6):
         b.pieces[piece] = flip_ranks(b.pieces[piece])
@@ -370,7 +371,7 @@ def _turn_around(b: Any) -> None:
 
 
 @njit
-def _set_en_passant(b: Any) -> None:
+def _set_en_passant(b: Record) -> None:
     """Work out whether capturing on `ep` is legal, and put it into the hash if so."""
     b.ep_legal = 0
     rest = en_passant_sources(b)
@@ -383,7 +384,7 @@ def _set_en_passant(b: Any) -> None:
 
 
 @njit
-def _castle(b: Any, king: Any, rook: Any) -> None:
+def _castle(b: Record, king: np.uint64, rook: np.uint64) -> None:
     """Put king and rook where castling takes them (bitboards and hash)."""
     king_to, rook_to = (_C1, _D1) if rook < king else (_G1, _F1)
     flip = b.side * _FIFTY_SIX
@@ -395,7 +396,7 @@ def _castle(b: Any, king: Any, rook: Any) -> None:
 
 
 @njit
-def _move_piece(b: Any, source: Any, target: Any, kind: Any) -> int:
+def _move_piece(b: Record, source: np.uint64, target: np.uint64, kind: np.uint64) -> int:
     """Move one piece, capturing and promoting; returns the type of piece that moved, or PAWN for any capture."""
     flip = b.side * _FIFTY_SIX
     other = b.side ^ ONE
@@ -408,9 +409,9 @@ def _move_piece(b: Any, source: Any, target: Any, kind: Any) -> int:
         b.theirs ^= bit(victim)
         b.hash ^= PIECE_KEYS[other, captured, victim ^ flip]
         result = PAWN
-    placed: Any = moved
+    placed = moved
     if kind != ZERO and kind <= _KIND_QUEEN:
-        placed = np.int64(kind)
+        placed = np.int64(kind)  # type: ignore[assignment]  # `int` to readers
     b.pieces[moved] ^= bit(source)
     b.pieces[placed] ^= bit(target)
     b.ours ^= bit(source) | bit(target)
@@ -419,7 +420,7 @@ def _move_piece(b: Any, source: Any, target: Any, kind: Any) -> int:
 
 
 @njit
-def make_board(b: Any, move: Any) -> None:
+def make_board(b: Record, move: int) -> None:
     """Make a legal move on a BOARD (or the board part of a STATE) and hand the turn over."""
     source = np.uint64(move) & _SQUARE
     target = (np.uint64(move) >> _SIX) & _SQUARE
@@ -453,7 +454,7 @@ def make_board(b: Any, move: Any) -> None:
 
 
 @njit
-def _remember(slots: Any, index: int, s: Any) -> None:
+def _remember(slots: NDArray[np.uint64], index: int, s: Record) -> None:
     """Store the position of `s` in one of the slots."""
     for piece in range(6):
         slots[index, piece] = s.pieces[piece]
@@ -466,7 +467,7 @@ def _remember(slots: Any, index: int, s: Any) -> None:
 
 
 @njit
-def _count_repetitions(s: Any) -> None:
+def _count_repetitions(s: Record) -> None:
     """Set `repetitions` and `strict_repetitions` from the keys since the last capture or pawn move."""
     last = s.chain - 1
     found = 0
@@ -481,7 +482,7 @@ def _count_repetitions(s: Any) -> None:
 
 
 @njit
-def _enter_history(s: Any) -> None:
+def _enter_history(s: Record) -> None:
     """Record the position just reached: its key, its repetitions, its slot."""
     if s.rule50 == 0:
         s.chain = 0
@@ -498,7 +499,7 @@ def _enter_history(s: Any) -> None:
 
 
 @njit
-def make(s: Any, move: Any) -> None:
+def make(s: Record, move: int) -> None:
     """Make a legal move on a STATE: board, counters, repetitions and history."""
     make_board(s, move)
     s.known += 1
@@ -506,7 +507,7 @@ def make(s: Any, move: Any) -> None:
 
 
 @njit
-def set_up(s: Any, from_start: int) -> None:
+def set_up(s: Record, from_start: int) -> None:
     """Finish a STATE whose pieces, castling, ep, side, rule50 and ply are filled in: hash, legal ep, empty history."""
     flip = s.side * _FIFTY_SIX
     s.hash = SIDE_KEY if s.side else ZERO
@@ -532,19 +533,7 @@ def set_up(s: Any, from_start: int) -> None:
 
 
 @njit
-def insufficient_material(b: Any) -> bool:
-    """Whether no sequence of moves can mate: K v K, K+N v K, K+B v K, or only bishops on squares of one colour."""
-    if b.pieces[PAWN] | b.pieces[ROOK] | b.pieces[QUEEN]:
-        return False
-    if popcount(b.ours | b.theirs) < np.uint64(4):
-        return True
-    if b.pieces[KNIGHT]:
-        return False
-    return b.pieces[BISHOP] & LIGHT == ZERO or b.pieces[BISHOP] & ~LIGHT == ZERO
-
-
-@njit
-def opponent_in_check(b: Any) -> bool:
+def opponent_in_check(b: Record) -> bool:
     """Whether the side *not* to move stands in check, which no game can reach."""
     _turn_around(b)
     found = in_check(b)
@@ -553,7 +542,7 @@ def opponent_in_check(b: Any) -> bool:
 
 
 @njit
-def find_move(b: Any, wanted: int, moves: Any) -> int:
+def find_move(b: Record, wanted: int, moves: NDArray[np.uint16]) -> int:
     """The legal move that a UCI move names, or -1.
 
     `wanted` is from | to << 6 | promotion << 12 on the real board (promotion: 0 or KNIGHT … QUEEN). Castling is found
@@ -564,7 +553,7 @@ def find_move(b: Any, wanted: int, moves: Any) -> int:
         wanted ^= 56 | 56 << 6
     castling = -1
     for index in range(legal_moves(b, moves)):
-        move: Any = np.int64(moves[index])
+        move: int = np.int64(moves[index])  # type: ignore[assignment]  # `int` to readers
         kind = move >> 12
         if move & 0xFFF == wanted & 0xFFF and (kind if kind <= QUEEN else 0) == wanted >> 12:
             return move
@@ -576,7 +565,7 @@ def find_move(b: Any, wanted: int, moves: Any) -> int:
 
 
 @njit
-def play_moves(s: Any, wanted: Any, moves: Any) -> int:
+def play_moves(s: Record, wanted: NDArray[np.int32], moves: NDArray[np.uint16]) -> int:
     """Make the UCI moves `wanted` (int32 [n], as in `find_move`) on a STATE, replacing each by the kernel's move.
 
     Returns how many were legal and made: n, or the index of the first illegal one.
@@ -590,42 +579,8 @@ def play_moves(s: Any, wanted: Any, moves: Any) -> int:
     return len(wanted)
 
 
-ONGOING, CHECKMATE, STALEMATE, INSUFFICIENT, FIFTY_MOVES, THREEFOLD = range(6)
-
-
 @njit
-def ending(s: Any, move_count: int) -> int:
-    """Why a search stops at this STATE, given its number of legal moves: lc0's rules (`position.cc`).
-
-    CHECKMATE (the side to move has lost), STALEMATE, INSUFFICIENT, FIFTY_MOVES (100 plies), THREEFOLD, or ONGOING.
-    """
-    if move_count == 0:
-        return CHECKMATE if in_check(s) else STALEMATE
-    if insufficient_material(s):
-        return INSUFFICIENT
-    if s.rule50 >= 100:
-        return FIFTY_MOVES
-    if s.repetitions >= 2:
-        return THREEFOLD
-    return ONGOING
-
-
-@njit
-def _perft(boards: Any, moves: Any, depth: int) -> int:
-    """Leaves below `boards[depth]`, whose last ply is counted in bulk; lower entries are working space."""
-    count = legal_moves(boards[depth], moves[depth])
-    if depth == 1:
-        return count
-    total = 0
-    for index in range(count):
-        boards[depth - 1] = boards[depth]
-        make_board(boards[depth - 1], moves[depth, index])
-        total += _perft(boards, moves, depth - 1)
-    return total
-
-
-@njit
-def _copy_board(b: Any, s: Any) -> None:
+def copy_board(b: Record, s: Record) -> None:
     """Copy the board part of a STATE into a BOARD."""
     for piece in range(6):
         b.pieces[piece] = s.pieces[piece]
@@ -638,16 +593,3 @@ def _copy_board(b: Any, s: Any) -> None:
     b.ep_legal = s.ep_legal
     b.rule50 = s.rule50
     b.ply = s.ply
-
-
-@njit
-def _perft_from(s: Any, boards: Any, moves: Any, depth: int) -> int:
-    _copy_board(boards[depth], s)
-    return _perft(boards, moves, depth)
-
-
-def perft(states: NDArray[Any], depth: int) -> int:
-    """Number of move sequences of `depth` plies from `states[0]` (the last ply counted in bulk); 1 at depth 0."""
-    if depth == 0:
-        return 1
-    return int(_perft_from(states[0], np.zeros(depth + 1, BOARD), np.zeros((depth + 1, MAX_MOVES), np.uint16), depth))

@@ -6,15 +6,18 @@ What is checked here at the edge (`from_fen`, `play`) the kernels in `board.py` 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keima.errors import BadPosition, IllegalMove
+from keima.games import fields as read
 from keima.games.chess import board
+from keima.games.chess.ending import insufficient_material
 
 START_FEN = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 
@@ -63,6 +66,12 @@ class Position:
     start_fen: str
     moves: tuple[str, ...] = ()
     chess960: bool = False
+    game: ClassVar[str] = "chess"
+
+    @property
+    def record(self) -> NDArray[Any]:
+        """The position for kernels: `state`."""
+        return self.state
 
     @staticmethod
     def start() -> Position:
@@ -89,6 +98,35 @@ class Position:
         state = _read_fen(text, chess960)
         state.setflags(write=False)
         return Position(state, text, (), chess960).play(*moves)
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, object]) -> Position:
+        """The position of a POSITIONS line.
+
+        | field | meaning | default |
+        | --- | --- | --- |
+        | fen | the position `moves` start from | the usual start |
+        | moves | UCI | none |
+        | chess960 | read castling as in Chess960 | false |
+
+        Raises:
+            BadPosition: a field is of the wrong kind or says what cannot be.
+            IllegalMove: a move is malformed or illegal; `place` is its number.
+        """
+        fen = fields.get("fen")
+        if not (fen is None or isinstance(fen, str)):
+            raise read.wrong("fen", "a FEN or null", read.kind(fen))
+        moves = read.strings(fields, "moves")
+        try:
+            position = cls.from_fen(fen, chess960=read.flag(fields, "chess960"))
+        except BadPosition as error:
+            raise error if error.place else error.at(place='field "fen"') from error
+        return position.play(*moves)
+
+    def to_json(self) -> dict[str, object]:
+        """The fields `from_json` reads."""
+        fields: dict[str, object] = {"game": "chess", "fen": self.start_fen, "moves": list(self.moves)}
+        return {**fields, "chess960": True} if self.chess960 else fields
 
     def play(self, *moves: str) -> Position:
         """The position after these UCI moves.
@@ -170,7 +208,7 @@ class Position:
             if self.in_check:
                 return Outcome("checkmate", "w" if self.to_play == "b" else "b")
             return Outcome("stalemate")
-        if board.insufficient_material(self.state[0]):
+        if insufficient_material(self.state[0]):
             return Outcome("insufficient material")
         if self.halfmove_clock >= 150:
             return Outcome("seventy-five moves")
@@ -194,6 +232,11 @@ class Position:
         """Whether the game has ended (`outcome`); a draw that would have to be claimed does not end it."""
         return self.outcome is not None
 
+    @property
+    def result(self) -> str | None:
+        """A finished game's result as PGN writes it; None before the end."""
+        return self.outcome.result if self.outcome else None
+
     def fen(self) -> str:
         """The position as a FEN of six fields; the en passant square only where capturing there is legal (X-FEN)."""
         drawing = self._rows()
@@ -210,7 +253,7 @@ class Position:
         Raises:
             IllegalMove: the move is not legal here.
         """
-        return self._oracle().san(self._oracle_move(move))
+        return str(self._oracle().san(self._oracle_move(move)))
 
     def parse_san(self, san: str) -> str:
         """The UCI name of a move in standard algebraic notation.
@@ -222,7 +265,7 @@ class Position:
             move = self._oracle().parse_san(san)
         except ValueError as error:
             raise IllegalMove(f"{san!r} names no legal move in {self.fen()} ({error})") from None
-        return self._oracle().uci(move)
+        return str(self._oracle().uci(move))
 
     def __str__(self) -> str:
         """The board from White's side, with coordinates, and whose turn it is."""

@@ -4,7 +4,18 @@
 remember).
 """
 
+from keima.games.game import Game
 from keima.games.go.position import Position as Position
 from keima.games.go.rules import Rules as Rules
 
-__all__ = ["Position", "Rules"]
+GAME = Game(
+    "go",
+    "Go",
+    ("black", "white"),
+    __name__,
+    ("B", "W"),
+    (".sgf",),
+    fields=("xsize", "ysize", "rules", "komi", "handicap", "initialStones"),
+)
+
+__all__ = ["GAME", "Position", "Rules"]

@@ -12,12 +12,11 @@ The meaning of every argument and result is that of KataGo's `Board::calculateAr
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from keima.games.go.board import BLACK, EMPTY, MAX_POINTS, MAX_SIZE, WHITE
-from keima.jit import njit
+from keima.jit import Record, njit
 
 MAX_RUNS = MAX_SIZE * (MAX_SIZE // 2 + 1)
 """A run is a row's unbroken stretch of points; a row of 19 has ten at most."""
@@ -66,16 +65,16 @@ _REGIONS = np.dtype(
 
 
 @njit
-def wide(value: Any) -> Any:
+def wide(value: int) -> int:
     """Any whole number as int64, so that kernels are compiled for one type of point only."""
-    return np.int64(value)
+    return np.int64(value)  # type: ignore[return-value]  # a kernel's whole numbers are `int` to readers
 
 
 @njit
-def _touches_chain(b: Any, loc: int, colour: int, head: int) -> bool:
+def _touches_chain(b: Record, loc: int, colour: int, head: int) -> bool:
     """Is `loc` next to a stone of the chain of `colour` whose head is `head`?"""
     stride = b.stride
-    return (
+    return bool(
         (b.stones[loc - stride] == colour and b.head[loc - stride] == head)
         or (b.stones[loc - 1] == colour and b.head[loc - 1] == head)
         or (b.stones[loc + 1] == colour and b.head[loc + 1] == head)
@@ -84,7 +83,7 @@ def _touches_chain(b: Any, loc: int, colour: int, head: int) -> bool:
 
 
 @njit
-def _heads_around(b: Any, r: Any, index: int, loc: int, colour: int) -> int:
+def _heads_around(b: Record, r: Record, index: int, loc: int, colour: int) -> int:
     """Make region `index` vital to every chain around `loc`, of one colour or (EMPTY) of both; returns how many."""
     stride = wide(b.stride)
     found = 0
@@ -102,7 +101,7 @@ def _heads_around(b: Any, r: Any, index: int, loc: int, colour: int) -> int:
 
 
 @njit
-def _keep_vital(b: Any, r: Any, index: int, loc: int, count: int) -> int:
+def _keep_vital(b: Record, r: Record, index: int, loc: int, count: int) -> int:
     """Of the `count` chains region `index` is vital to, keep those that touch `loc`; returns how many they are."""
     kept = 0
     for i in range(count):
@@ -114,7 +113,7 @@ def _keep_vital(b: Any, r: Any, index: int, loc: int, count: int) -> int:
 
 
 @njit
-def _read_rows(b: Any, r: Any) -> Any:
+def _read_rows(b: Record, r: Record) -> np.uint64:
     """Write the stones as rows of bits; returns a full row."""
     r.black[0] = r.white[0] = 0
     for y in range(1, b.ysize + 1):
@@ -133,13 +132,13 @@ def _read_rows(b: Any, r: Any) -> Any:
 
 
 @njit
-def _index_of(bit: Any) -> Any:
+def _index_of(bit: np.uint64) -> int:
     """The exponent of a power of two below 2^36."""
-    return _INDEX_OF_BIT[bit % _BITS]
+    return int(_INDEX_OF_BIT[bit % _BITS])
 
 
 @njit
-def _root(r: Any, run: int) -> int:
+def _root(r: Record, run: int) -> int:
     """The first run of those `run` is known to be connected to."""
     while r.run_parent[run] != run:
         run = wide(r.run_parent[run])
@@ -147,7 +146,7 @@ def _root(r: Any, run: int) -> int:
 
 
 @njit
-def _find_runs(b: Any, r: Any, full: Any, colour: int) -> None:
+def _find_runs(b: Record, r: Record, full: np.uint64, colour: int) -> None:
     """Find the connected sets of points without stones of `colour` (EMPTY: of either colour), as numbered regions."""
     count = 0
     above = 0  # the first run of the row above
@@ -180,7 +179,7 @@ def _find_runs(b: Any, r: Any, full: Any, colour: int) -> None:
 
 
 @njit
-def _number_regions(r: Any) -> None:
+def _number_regions(r: Record) -> None:
     """Give each set of connected runs a number, and its points and facts a fresh start."""
     regions = 0
     r.region_of[:] = _NO_REGION
@@ -203,14 +202,14 @@ def _number_regions(r: Any) -> None:
 
 
 @njit
-def _touching(bits: Any, stones: Any, y: int) -> Any:
+def _touching(bits: np.uint64, stones: NDArray[np.uint64], y: int) -> np.uint64:
     """Those points of row y (as bits) that have a neighbour among `stones` (rows of bits)."""
     beside = (stones[y] << _ONE) | (stones[y] >> _ONE) | stones[y - 1] | stones[y + 1]
-    return bits & beside
+    return np.uint64(bits & beside)
 
 
 @njit
-def _narrow_vital(b: Any, r: Any, run: int, bits: Any, colour: int) -> None:
+def _narrow_vital(b: Record, r: Record, run: int, bits: np.uint64, colour: int) -> None:
     """A region is vital only to chains that touch all of these points of a run of it; forget the others."""
     index = wide(r.run_region[run])
     vital = wide(r.vital_len[index])
@@ -227,7 +226,7 @@ def _narrow_vital(b: Any, r: Any, run: int, bits: Any, colour: int) -> None:
 
 
 @njit
-def _find_regions(b: Any, r: Any, full: Any, colour: int, suicide_legal: bool) -> None:
+def _find_regions(b: Record, r: Record, full: np.uint64, colour: int, suicide_legal: bool) -> None:
     """Fill `r` with the regions of `colour` and what there is to know about them."""
     _find_runs(b, r, full, colour)
     own = r.black if colour == BLACK else r.white
@@ -246,7 +245,7 @@ def _find_regions(b: Any, r: Any, full: Any, colour: int, suicide_legal: bool) -
 
 
 @njit
-def _find_chains(b: Any, r: Any, colour: int) -> int:
+def _find_chains(b: Record, r: Record, colour: int) -> int:
     """List the chains of `colour`; returns how many there are."""
     chains = 0
     rows = r.black if colour == BLACK else r.white
@@ -266,7 +265,7 @@ def _find_chains(b: Any, r: Any, colour: int) -> int:
 
 
 @njit
-def _strike(b: Any, r: Any, head: int) -> None:
+def _strike(b: Record, r: Record, head: int) -> None:
     """The chain is not pass-alive: every region it touches stops counting for the chains it was vital to."""
     stride = wide(b.stride)
     loc = head
@@ -283,7 +282,7 @@ def _strike(b: Any, r: Any, head: int) -> None:
 
 
 @njit
-def _strike_until_stable(b: Any, r: Any, chains: int) -> None:
+def _strike_until_stable(b: Record, r: Record, chains: int) -> None:
     """Benson's iteration: strike chains with fewer than two vital regions until none is left to strike."""
     for index in range(r.count):
         for i in range(r.vital_len[index]):
@@ -299,7 +298,7 @@ def _strike_until_stable(b: Any, r: Any, chains: int) -> None:
 
 
 @njit
-def _mark_alive_chains(b: Any, r: Any, chains: int, colour: int, result: Any) -> None:
+def _mark_alive_chains(b: Record, r: Record, chains: int, colour: int, result: NDArray[np.int8]) -> None:
     """Give the stones of the chains that remain to their owner."""
     for i in range(chains):
         if r.struck[i] == 0:
@@ -313,7 +312,7 @@ def _mark_alive_chains(b: Any, r: Any, chains: int, colour: int, result: Any) ->
 
 
 @njit
-def _give(r: Any, run: int, colour: int, result: Any) -> None:
+def _give(r: Record, run: int, colour: int, result: NDArray[np.int8]) -> None:
     """Give the points of a run to a colour."""
     start = wide(r.run_loc[run])
     for loc in range(start, start + r.run_length[run]):
@@ -321,7 +320,9 @@ def _give(r: Any, run: int, colour: int, result: Any) -> None:
 
 
 @njit
-def _claim_empty_regions(b: Any, r: Any, full: Any, unsafe_big_territories: bool, result: Any) -> int:
+def _claim_empty_regions(
+    b: Record, r: Record, full: np.uint64, unsafe_big_territories: bool, result: NDArray[np.int8]
+) -> int:
     """Find the connected sets of empty points; give those that touch one colour only to it, if asked.
 
     Returns:
@@ -346,7 +347,7 @@ def _claim_empty_regions(b: Any, r: Any, full: Any, unsafe_big_territories: bool
 
 
 @njit
-def _may_live(b: Any, r: Any) -> int:
+def _may_live(b: Record, r: Record) -> int:
     """The colours of the chains to which two or more sets of empty points are vital, BLACK + WHITE added up."""
     r.vital_count[:] = 0
     colours = 0
@@ -361,7 +362,13 @@ def _may_live(b: Any, r: Any) -> int:
 
 @njit
 def _mark_pass_alive(
-    b: Any, r: Any, full: Any, colour: int, safe_big_territories: bool, suicide_legal: bool, result: Any
+    b: Record,
+    r: Record,
+    full: np.uint64,
+    colour: int,
+    safe_big_territories: bool,
+    suicide_legal: bool,
+    result: NDArray[np.int8],
 ) -> None:
     """Mark pass-alive stones and territory of one colour, and its safe big territories if asked."""
     _find_regions(b, r, full, colour, suicide_legal)
@@ -376,7 +383,7 @@ def _mark_pass_alive(
 
 
 @njit
-def _add_remaining_stones(b: Any, area: Any) -> None:
+def _add_remaining_stones(b: Record, area: NDArray[np.int8]) -> None:
     """Give every stone on a point nobody owns yet its own point."""
     for y in range(b.ysize):
         row = (wide(y) + 1) * b.stride + 1
@@ -387,8 +394,8 @@ def _add_remaining_stones(b: Any, area: Any) -> None:
 
 @njit
 def calculate_area(
-    b: Any,
-    result: Any,
+    b: Record,
+    result: NDArray[np.int8],
     non_pass_alive_stones: bool,
     safe_big_territories: bool,
     unsafe_big_territories: bool,
@@ -419,7 +426,9 @@ def calculate_area(
 
 
 @njit
-def _spread(b: Any, start: int, area: Any, marks: Any, mark: int, queue: Any) -> None:
+def _spread(
+    b: Record, start: int, area: NDArray[np.int8], marks: NDArray[np.int8], mark: int, queue: NDArray[np.int16]
+) -> None:
     """Put `mark` on `start` and on all points of the same owner connected to it that do not have it yet."""
     stride = wide(b.stride)
     owner = area[start]
@@ -438,10 +447,10 @@ def _spread(b: Any, start: int, area: Any, marks: Any, mark: int, queue: Any) ->
 
 
 @njit
-def _is_in_seki(b: Any, loc: int, area: Any) -> bool:
+def _is_in_seki(b: Record, loc: int, area: NDArray[np.int8]) -> bool:
     """Does this owned point show that its area lives in seki: its own stone in atari, or a dame next to it?"""
     stones, stride = b.stones, b.stride
-    return (
+    return bool(
         (stones[loc] == area[loc] and b.liberties[b.head[loc]] == 1)
         or (stones[loc - stride] == EMPTY and area[loc - stride] == EMPTY)
         or (stones[loc - 1] == EMPTY and area[loc - 1] == EMPTY)
@@ -451,7 +460,7 @@ def _is_in_seki(b: Any, loc: int, area: Any) -> bool:
 
 
 @njit
-def _mark_independent_life(b: Any, area: Any, result: Any) -> int:
+def _mark_independent_life(b: Record, area: NDArray[np.int8], result: NDArray[np.int8]) -> int:
     """Copy the connected areas that are not in seki from `area` to `result`; returns white's minus black's number."""
     seki = np.zeros(MAX_POINTS, np.int8)
     queue = np.empty(MAX_POINTS, np.int16)
@@ -473,7 +482,7 @@ def _mark_independent_life(b: Any, area: Any, result: Any) -> int:
 
 @njit
 def independent_life_area(
-    b: Any, result: Any, keep_territories: bool, keep_stones: bool, multi_stone_suicide_legal: bool
+    b: Record, result: NDArray[np.int8], keep_territories: bool, keep_stones: bool, multi_stone_suicide_legal: bool
 ) -> int:
     """Write the owner of every point that belongs to an area alive without seki, for rules that tax seki or groups.
 

@@ -11,13 +11,11 @@ their arguments: check at the edge (`keima.games.go.position`).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from keima.errors import BadPosition
-from keima.jit import njit
+from keima.jit import Record, Records, njit
 
 EMPTY = 0
 BLACK = 1
@@ -65,7 +63,7 @@ _KO_MARK_FACTS = 4096
 """Where each kind of fact starts among the numbers `zobrist` takes; stones start at 0."""
 
 
-def new_boards(n: int, xsize: int, ysize: int) -> NDArray[Any]:
+def new_boards(n: int, xsize: int, ysize: int) -> Records:
     """Make N empty boards.
 
     Args:
@@ -88,7 +86,7 @@ def new_boards(n: int, xsize: int, ysize: int) -> NDArray[Any]:
 
 
 @njit
-def zobrist(fact: int) -> Any:
+def zobrist(fact: int) -> np.uint64:
     """The 64-bit hash of a fact by its number: splitmix64, so that there is no table to keep."""
     x = _HASH_SEED + np.uint64(fact) * _GOLDEN
     x = (x ^ (x >> _SHIFT_30)) * _MIX_1
@@ -97,25 +95,25 @@ def zobrist(fact: int) -> Any:
 
 
 @njit
-def stone_hash(loc: int, colour: int) -> Any:
+def stone_hash(loc: int, colour: int) -> np.uint64:
     """What a stone on a point adds to (by xor) a board's hash."""
     return zobrist(int(loc) * 4 + int(colour))
 
 
 @njit
-def size_hash(xsize: int, ysize: int) -> Any:
+def size_hash(xsize: int, ysize: int) -> np.uint64:
     """The hash of an empty board."""
     return zobrist(_SIZE_FACTS + int(xsize)) ^ zobrist(_SIZE_FACTS + 32 + int(ysize))
 
 
 @njit
-def player_hash(colour: int) -> Any:
+def player_hash(colour: int) -> np.uint64:
     """What the side to move adds to the hash of a situation."""
     return zobrist(_PLAYER_FACTS + int(colour))
 
 
 @njit
-def ko_mark_hash(loc: int) -> Any:
+def ko_mark_hash(loc: int) -> np.uint64:
     """What a point marked in an encore ("ko recapture blocked") adds to the hash of a situation."""
     return zobrist(_KO_MARK_FACTS + int(loc))
 
@@ -157,7 +155,7 @@ def neighbour(loc: int, k: int, stride: int) -> int:
 
 
 @njit
-def clear(b: Any, xsize: int, ysize: int) -> None:
+def clear(b: Record, xsize: int, ysize: int) -> None:
     """Make `b` an empty board of that size."""
     b.xsize = xsize
     b.ysize = ysize
@@ -177,7 +175,14 @@ def clear(b: Any, xsize: int, ysize: int) -> None:
 
 
 @njit
-def set_stones(b: Any, stones: NDArray[np.int8], xsize: int, ysize: int) -> None:
+def copy_points(source: NDArray[np.int8], target: NDArray[np.int8]) -> None:
+    """`target[:] = source` for rows of MAX_POINTS. (Numba would compile with it how to print an error.)"""
+    for loc in range(MAX_POINTS):
+        target[loc] = source[loc]
+
+
+@njit
+def set_stones(b: Record, stones: NDArray[np.int8], xsize: int, ysize: int) -> None:
     """Make `b` the board with these stones ([MAX_POINTS], EMPTY / BLACK / WHITE / WALL): chains, liberties and hash.
 
     Captures and ko are none. Chains without a liberty stay as they are.
@@ -187,12 +192,12 @@ def set_stones(b: Any, stones: NDArray[np.int8], xsize: int, ysize: int) -> None
     b.stride = xsize + 1
     b.ko = NULL_LOC
     b.captures[:] = 0
-    b.stones[:] = stones
+    copy_points(stones, b.stones)
     rebuild(b)
 
 
 @njit
-def rebuild(b: Any) -> None:
+def rebuild(b: Record) -> None:
     """Work out chains, liberties and hash again from `b.stones`."""
     xsize = int(b.xsize)
     ysize = int(b.ysize)
@@ -210,7 +215,7 @@ def rebuild(b: Any) -> None:
 
 
 @njit
-def _gather_chain(b: Any, first: int, seen_by: NDArray[np.int16]) -> None:
+def _gather_chain(b: Record, first: int, seen_by: NDArray[np.int16]) -> None:
     """Flood the chain of `first` into a ring, counting stones and liberties and folding it into the hash."""
     stride = int(b.stride)
     colour = int(b.stones[first])
@@ -242,7 +247,7 @@ def _gather_chain(b: Any, first: int, seen_by: NDArray[np.int16]) -> None:
 
 
 @njit
-def _touches_chain(b: Any, loc: int, head: int) -> bool:
+def _touches_chain(b: Record, loc: int, head: int) -> bool:
     """Does a point lie beside the chain with that head?"""
     stride = int(b.stride)
     for k in range(4):
@@ -254,7 +259,7 @@ def _touches_chain(b: Any, loc: int, head: int) -> bool:
 
 
 @njit
-def _merge(b: Any, head: int, other: int) -> None:
+def _merge(b: Record, head: int, other: int) -> None:
     """Join two chains of one colour, given by their heads; the larger keeps its head."""
     if b.size[head] < b.size[other]:
         head, other = other, head
@@ -276,7 +281,7 @@ def _merge(b: Any, head: int, other: int) -> None:
 
 
 @njit
-def _remove_chain(b: Any, first: int) -> int:
+def _remove_chain(b: Record, first: int) -> int:
     """Take the chain of a stone off the board, give its neighbours their liberties; how many stones it had."""
     stride = int(b.stride)
     colour = int(b.stones[first])
@@ -313,7 +318,7 @@ def _remove_chain(b: Any, first: int) -> int:
 
 
 @njit
-def _put(b: Any, loc: int, colour: int) -> None:
+def _put(b: Record, loc: int, colour: int) -> None:
     """Put a stone on an empty point: take its liberty from all neighbours, join it to its own colour's chains."""
     stride = int(b.stride)
     liberties = 0
@@ -347,14 +352,14 @@ def _put(b: Any, loc: int, colour: int) -> None:
 
 
 @njit
-def place(b: Any, loc: int, colour: int) -> None:
+def place(b: Record, loc: int, colour: int) -> None:
     """Set up a stone on an empty point; nothing is captured, the ko is cleared."""
     _put(b, loc, colour)
     b.ko = NULL_LOC
 
 
 @njit
-def play(b: Any, loc: int, colour: int) -> None:
+def play(b: Record, loc: int, colour: int) -> None:
     """Play a move assumed legal (an empty point, or PASS_LOC): captures, suicide, and the simple ko point.
 
     A ko arises where one stone was taken by one stone left with one liberty (KataGo
@@ -381,7 +386,7 @@ def play(b: Any, loc: int, colour: int) -> None:
 
 
 @njit
-def is_suicide(b: Any, loc: int, colour: int) -> bool:
+def is_suicide(b: Record, loc: int, colour: int) -> bool:
     """Would a stone on this empty point leave its own chain without a liberty, be it one stone or many?"""
     stride = int(b.stride)
     for k in range(4):
@@ -395,7 +400,7 @@ def is_suicide(b: Any, loc: int, colour: int) -> bool:
 
 
 @njit
-def is_illegal_suicide(b: Any, loc: int, colour: int, suicide_allowed: bool) -> bool:
+def is_illegal_suicide(b: Record, loc: int, colour: int, suicide_allowed: bool) -> bool:
     """Is it a suicide the rules forbid? Of one stone always; of a chain unless `suicide_allowed`."""
     if not is_suicide(b, loc, colour):
         return False
@@ -409,13 +414,13 @@ def is_illegal_suicide(b: Any, loc: int, colour: int, suicide_allowed: bool) -> 
 
 
 @njit
-def is_ko_banned(b: Any, loc: int) -> bool:
+def is_ko_banned(b: Record, loc: int) -> bool:
     """Does the simple ko rule forbid this point to the side to move?"""
-    return loc == b.ko
+    return bool(loc == b.ko)
 
 
 @njit
-def is_legal_ignoring_ko(b: Any, loc: int, colour: int, suicide_allowed: bool) -> bool:
+def is_legal_ignoring_ko(b: Record, loc: int, colour: int, suicide_allowed: bool) -> bool:
     """Is a move legal by stones and suicide alone? PASS_LOC always is."""
     if loc == PASS_LOC:
         return True
@@ -425,13 +430,13 @@ def is_legal_ignoring_ko(b: Any, loc: int, colour: int, suicide_allowed: bool) -
 
 
 @njit
-def is_legal(b: Any, loc: int, colour: int, suicide_allowed: bool) -> bool:
+def is_legal(b: Record, loc: int, colour: int, suicide_allowed: bool) -> bool:
     """Is a move legal by stones, simple ko and suicide (not superko)? PASS_LOC always is."""
     return loc == PASS_LOC or (not is_ko_banned(b, loc) and is_legal_ignoring_ko(b, loc, colour, suicide_allowed))
 
 
 @njit
-def ko_capture(b: Any, loc: int, colour: int) -> int:
+def ko_capture(b: Record, loc: int, colour: int) -> int:
     """The one enemy stone a move on `loc` would take in the shape of a ko, else NULL_LOC.
 
     All neighbours are enemy or wall, just one of them stands in atari, and it is a single stone (KataGo
@@ -458,19 +463,19 @@ def ko_capture(b: Any, loc: int, colour: int) -> int:
 
 
 @njit
-def hash_after(b: Any, loc: int, colour: int) -> Any:
+def hash_after(b: Record, loc: int, colour: int) -> np.uint64:
     """The `hash` the board would have after a move, without making it."""
     if loc == PASS_LOC:
-        return b.hash
+        return np.uint64(b.hash)
     enemy = opponent(colour)
     taken = _hash_in_atari(b, loc, enemy)
     if taken == np.uint64(0) and is_suicide(b, loc, colour):
-        return b.hash ^ _hash_in_atari(b, loc, colour)
-    return b.hash ^ taken ^ stone_hash(loc, colour)
+        return np.uint64(b.hash ^ _hash_in_atari(b, loc, colour))
+    return np.uint64(b.hash ^ taken ^ stone_hash(loc, colour))
 
 
 @njit
-def _hash_in_atari(b: Any, loc: int, colour: int) -> Any:
+def _hash_in_atari(b: Record, loc: int, colour: int) -> np.uint64:
     """The hash of all stones of the chains of one colour beside `loc` that have no liberty but it."""
     stride = int(b.stride)
     result = np.uint64(0)
@@ -498,7 +503,7 @@ def _hash_in_atari(b: Any, loc: int, colour: int) -> Any:
 
 
 @njit
-def captures_of(b: Any, loc: int, colour: int) -> int:
+def captures_of(b: Record, loc: int, colour: int) -> int:
     """How many enemy stones a move would take."""
     stride = int(b.stride)
     enemy = opponent(colour)
@@ -522,7 +527,7 @@ def captures_of(b: Any, loc: int, colour: int) -> int:
 
 
 @njit
-def liberties_after(b: Any, loc: int, colour: int, cap: int) -> int:
+def liberties_after(b: Record, loc: int, colour: int, cap: int) -> int:
     """How many liberties the new stone's chain would have after a move on an empty point, counted up to `cap`.
 
     0 for a suicide (KataGo `Board::getNumLibertiesAfterPlay`).
@@ -561,7 +566,7 @@ def _add_point(found: NDArray[np.int16], count: int, loc: int) -> int:
 
 
 @njit
-def _add_liberties_beside(b: Any, stone: int, loc: int, enemy: int, found: NDArray[np.int16], count: int) -> int:
+def _add_liberties_beside(b: Record, stone: int, loc: int, enemy: int, found: NDArray[np.int16], count: int) -> int:
     """Append the points beside `stone` that will be empty once `loc` is played; the new length."""
     stride = int(b.stride)
     for k in range(4):

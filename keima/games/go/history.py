@@ -4,13 +4,11 @@ A history is one element of a NumPy array of dtype `HISTORY`, the companion of o
 The semantics are those of KataGo's `cpp/game/boardhistory.cpp`, which its networks were trained under, down to the
 territory rules' two encore phases. Perspective: colours are absolute; bonuses and scores are white minus black, points.
 
-In every kernel `b` is a board record and `h` its history record. `play_move` takes any move that can be carried out,
-legal or not, as KataGo does for game records; `is_legal_move` tells what the rules say.
+In every kernel `b` is a board record and `h` its history record. `moves.play_move` takes any move that can be carried
+out, legal or not, as KataGo does for game records; `is_legal_move` tells what the rules say.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,19 +21,15 @@ from keima.games.go.board import (
     NULL_LOC,
     PASS_LOC,
     WHITE,
-    hash_after,
-    is_illegal_suicide,
+    copy_points,
     is_ko_banned,
     is_legal_ignoring_ko,
-    is_suicide,
     ko_capture,
-    ko_mark_hash,
     loc_of,
     opponent,
-    play,
     player_hash,
 )
-from keima.jit import njit
+from keima.jit import Record, njit
 
 KO_SIMPLE, KO_POSITIONAL, KO_SITUATIONAL, KO_SPIGHT = 0, 1, 2, 3
 SCORING_AREA, SCORING_TERRITORY = 0, 1
@@ -132,7 +126,7 @@ _SIX = np.uint64(6)
 
 
 @njit
-def begin(b: Any, h: Any, colour: int, encore_phase: int) -> None:
+def begin(b: Record, h: Record, colour: int, encore_phase: int) -> None:
     """Start a history at the board as it stands, `colour` to move; the rules in `h` and `count_black_moves` stay.
 
     Bonuses are counted from the board (KataGo `BoardHistory::clear`).
@@ -144,7 +138,7 @@ def begin(b: Any, h: Any, colour: int, encore_phase: int) -> None:
     h.turns_this_phase = 0
     h.valid_turns = 0
     h.has_button = h.button_rule if encore_phase == 0 else 0
-    _reopen(h)
+    reopen(h)
     h.handicap_override = -1
     h.leading_black = 0
     h.white_has_moved = 0
@@ -153,21 +147,21 @@ def begin(b: Any, h: Any, colour: int, encore_phase: int) -> None:
     h.recent_colour[:] = EMPTY
     for i in range(RECENT):
         h.recent_ko[i] = b.ko
-        h.recent_stones[i] = b.stones
+        copy_points(b.stones, h.recent_stones[i])
     h.placed[:] = 0
     h.superko_banned[:] = 0
-    _clear_ko_hashes(h)
-    _clear_encore(h)
+    clear_ko_hashes(h)
+    clear_encore(h)
     if encore_phase == 2:
-        h.encore_start[:] = b.stones
+        copy_points(b.stones, h.encore_start)
     else:
         h.encore_start[:] = EMPTY
     _count_start(b, h)
-    _add_ko_hash(h, situation_hash(b, h, colour))
+    add_ko_hash(h, situation_hash(b, h, colour))
 
 
 @njit
-def give_turn(b: Any, h: Any, colour: int) -> None:
+def give_turn(b: Record, h: Record, colour: int) -> None:
     """Let `colour` move next though it is not its turn: everything before is forgotten, the simple ko too.
 
     What KataGo's GTP and analysis engines do when one side moves twice.
@@ -177,7 +171,7 @@ def give_turn(b: Any, h: Any, colour: int) -> None:
 
 
 @njit
-def _count_start(b: Any, h: Any) -> None:
+def _count_start(b: Record, h: Record) -> None:
     """Count the stones a history starts with, and the points they are worth beside the board."""
     h.ever_occupied[:] = 0
     h.start_black = 0
@@ -199,7 +193,7 @@ def _count_start(b: Any, h: Any) -> None:
 
 
 @njit
-def _reopen(h: Any) -> None:
+def reopen(h: Record) -> None:
     """Forget that the game was over."""
     h.past_phase_end = 0
     h.finished = 0
@@ -210,14 +204,14 @@ def _reopen(h: Any) -> None:
 
 
 @njit
-def _clear_ko_hashes(h: Any) -> None:
+def clear_ko_hashes(h: Record) -> None:
     """Forget all past situations."""
     h.ko_count = 0
     h.ko_filter[:] = _ZERO
 
 
 @njit
-def _clear_encore(h: Any) -> None:
+def clear_encore(h: Record) -> None:
     """Forget passes, marks and ko captures, as at the start of each phase."""
     h.pass_count[:] = 0
     h.ko_blocked[:] = 0
@@ -226,25 +220,25 @@ def _clear_encore(h: Any) -> None:
 
 
 @njit
-def situation_hash(b: Any, h: Any, colour: int) -> Any:
+def situation_hash(b: Record, h: Record, colour: int) -> np.uint64:
     """The hash by which the rules tell whether a situation is repeated, with `colour` to move.
 
     Stones alone under positional and Spight ko; stones and side to move under simple and situational ko; in an encore
     stones, side and marks.
     """
     if h.encore_phase > 0 or h.ko_rule == KO_SITUATIONAL or h.ko_rule == KO_SIMPLE:
-        return b.hash ^ player_hash(colour) ^ h.ko_block_hash
-    return b.hash ^ h.ko_block_hash
+        return np.uint64(b.hash ^ player_hash(colour) ^ h.ko_block_hash)
+    return np.uint64(b.hash ^ h.ko_block_hash)
 
 
 @njit
-def _may_have_occurred(h: Any, key: Any) -> bool:
+def _may_have_occurred(h: Record, key: np.uint64) -> bool:
     """False only if this situation is surely new."""
-    return (h.ko_filter[(key >> _SIX) & _LOW_SIX] >> (key & _LOW_SIX)) & _ONE == _ONE
+    return bool((h.ko_filter[(key >> _SIX) & _LOW_SIX] >> (key & _LOW_SIX)) & _ONE == _ONE)
 
 
 @njit
-def occurrences(h: Any, key: Any) -> int:
+def occurrences(h: Record, key: np.uint64) -> int:
     """How often a situation stands in the list, the current one included."""
     if not _may_have_occurred(h, key):
         return 0
@@ -256,7 +250,7 @@ def occurrences(h: Any, key: Any) -> int:
 
 
 @njit
-def _add_ko_hash(h: Any, key: Any) -> None:
+def add_ko_hash(h: Record, key: np.uint64) -> None:
     """Record a situation."""
     h.ko_hashes[h.ko_count % KO_HASHES] = key
     h.ko_count += 1
@@ -264,7 +258,7 @@ def _add_ko_hash(h: Any, key: Any) -> None:
 
 
 @njit
-def handicap_stones(h: Any) -> int:
+def handicap_stones(h: Record) -> int:
     """How many handicap stones Black has: those set up, and with `count_black_moves` the moves before White's first.
 
     None where White has stones at the start, and one stone or move is an ordinary game (KataGo
@@ -281,7 +275,7 @@ def handicap_stones(h: Any) -> int:
 
 
 @njit
-def handicap_bonus(h: Any) -> int:
+def handicap_bonus(h: Record) -> int:
     """White's points for Black's handicap stones, by the rules' `bonus_rule`."""
     if h.bonus_rule == BONUS_N:
         return handicap_stones(h)
@@ -291,7 +285,7 @@ def handicap_bonus(h: Any) -> int:
 
 
 @njit
-def self_komi(h: Any, colour: int, draw_value: float) -> float:
+def self_komi(h: Record, colour: int, draw_value: float) -> float:
     """Komi and all bonuses as points for `colour`, a drawn game counted as `draw_value` wins for White (0.5: even).
 
     KataGo `BoardHistory::currentSelfKomi`.
@@ -299,27 +293,27 @@ def self_komi(h: Any, colour: int, draw_value: float) -> float:
     komi = h.white_bonus + h.white_handicap_bonus + h.komi
     if (h.komi == np.floor(h.komi)) != (h.button_rule == 1):
         komi += draw_value - 0.5
-    return komi if colour == WHITE else -komi
+    return float(komi if colour == WHITE else -komi)
 
 
 @njit
-def is_over(h: Any) -> bool:
+def is_over(h: Record) -> bool:
     """Is the game over, or past the two passes that would start a prevented encore?"""
-    return h.finished == 1 or h.past_phase_end == 1
+    return bool(h.finished == 1 or h.past_phase_end == 1)
 
 
 @njit
-def is_pass_for_ko(b: Any, h: Any, loc: int, colour: int) -> bool:
+def is_pass_for_ko(b: Record, h: Record, loc: int, colour: int) -> bool:
     """In an encore: would this move, on a marked stone or on the point that retakes it, only lift the mark?"""
     if h.encore_phase == 0 or loc == PASS_LOC or loc < 0 or loc >= MAX_POINTS:
         return False
     if b.stones[loc] == opponent(colour) and h.ko_blocked[loc]:
-        return b.size[b.head[loc]] == 1 and b.liberties[b.head[loc]] == 1
-    return h.ko_blocked[ko_capture(b, loc, colour)] == 1
+        return bool(b.size[b.head[loc]] == 1 and b.liberties[b.head[loc]] == 1)
+    return bool(h.ko_blocked[ko_capture(b, loc, colour)] == 1)
 
 
 @njit
-def is_legal_move(b: Any, h: Any, loc: int, colour: int) -> bool:
+def is_legal_move(b: Record, h: Record, loc: int, colour: int) -> bool:
     """Do the rules allow this move (PASS_LOC too)? Only to the side to move; the game's end is not looked at.
 
     KataGo `BoardHistory::isLegal`.
@@ -335,7 +329,7 @@ def is_legal_move(b: Any, h: Any, loc: int, colour: int) -> bool:
 
 
 @njit
-def is_playable(b: Any, h: Any, loc: int, colour: int) -> bool:
+def is_playable(b: Record, h: Record, loc: int, colour: int) -> bool:
     """Can this move be carried out, whatever the rules say of ko, suicide of a chain, and turn?
 
     What a game record may hold (KataGo `BoardHistory::isLegalTolerant`).
@@ -344,7 +338,7 @@ def is_playable(b: Any, h: Any, loc: int, colour: int) -> bool:
 
 
 @njit
-def legal_moves(b: Any, h: Any, moves: NDArray[np.int16]) -> int:
+def legal_moves(b: Record, h: Record, moves: NDArray[np.int16]) -> int:
     """Write the points the side to move may play into `moves` (int16 [>= 362]), row by row, PASS_LOC last; how many."""
     count = 0
     colour = int(h.to_play)
@@ -359,7 +353,7 @@ def legal_moves(b: Any, h: Any, moves: NDArray[np.int16]) -> int:
 
 
 @njit
-def _passes_after_pass(h: Any) -> int:
+def passes_after_pass(h: Record) -> int:
     """How many passes in a row there would be after one more; Spight ko does not count them."""
     if h.encore_phase == 0 and h.ko_rule == KO_SPIGHT:
         return 0
@@ -367,15 +361,15 @@ def _passes_after_pass(h: Any) -> int:
 
 
 @njit
-def _passes_clear_history(h: Any) -> bool:
+def passes_clear_history(h: Record) -> bool:
     """Does a pass lift ko bans here, and end the phase where the side passed in the same situation before?"""
-    return h.encore_phase > 0 or h.ko_rule == KO_SIMPLE or h.ko_rule == KO_SPIGHT
+    return bool(h.encore_phase > 0 or h.ko_rule == KO_SIMPLE or h.ko_rule == KO_SPIGHT)
 
 
 @njit
-def _passed_here_before(h: Any, colour: int, key: Any) -> bool:
+def passed_here_before(h: Record, colour: int, key: np.uint64) -> bool:
     """Has `colour` passed in this situation before, so that passing again ends the phase?"""
-    if not _passes_clear_history(h):
+    if not passes_clear_history(h):
         return False
     for i in range(min(h.pass_count[colour], PASS_HASHES)):  # noqa: SIM110 (no generator expressions in kernels)
         if h.pass_hashes[colour, i] == key:
@@ -384,25 +378,25 @@ def _passed_here_before(h: Any, colour: int, key: Any) -> bool:
 
 
 @njit
-def pass_would_end_phase(b: Any, h: Any, colour: int) -> bool:
+def pass_would_end_phase(b: Record, h: Record, colour: int) -> bool:
     """Would a pass end the game or, under territory rules, this phase of it?"""
-    return _passes_after_pass(h) >= 2 or _passed_here_before(h, colour, situation_hash(b, h, colour))
+    return passes_after_pass(h) >= 2 or passed_here_before(h, colour, situation_hash(b, h, colour))
 
 
 @njit
-def is_final_phase(h: Any) -> bool:
+def is_final_phase(h: Record) -> bool:
     """Is it the phase whose end is the game's?"""
-    return h.scoring == SCORING_AREA or h.encore_phase >= 2
+    return bool(h.scoring == SCORING_AREA or h.encore_phase >= 2)
 
 
 @njit
-def pass_would_end_game(b: Any, h: Any, colour: int) -> bool:
+def pass_would_end_game(b: Record, h: Record, colour: int) -> bool:
     """Would a pass end the game?"""
     return is_final_phase(h) and pass_would_end_phase(b, h, colour)
 
 
 @njit
-def is_friendly_pass(b: Any, h: Any, colour: int) -> bool:
+def is_friendly_pass(b: Record, h: Record, colour: int) -> bool:
     """Would a pass end the game though, under friendly-pass rules, a search should want a third one?
 
     KataGo `BoardHistory::shouldSuppressEndGameFromFriendlyPass`.
@@ -410,199 +404,13 @@ def is_friendly_pass(b: Any, h: Any, colour: int) -> bool:
     return (
         h.friendly_pass_ok == 1
         and h.scoring == SCORING_AREA
-        and _passes_after_pass(h) == 2
-        and not _passed_here_before(h, colour, situation_hash(b, h, colour))
+        and passes_after_pass(h) == 2
+        and not passed_here_before(h, colour, situation_hash(b, h, colour))
     )
 
 
 @njit
-def play_move(b: Any, h: Any, loc: int, colour: int) -> None:
-    """Make a move or pass: the board, and everything the rules remember, up to the end of the game.
-
-    Any move that `is_playable` can be made, even after the end, which it takes back. For a move out of turn call
-    `give_turn` first, as KataGo's engines do.
-    """
-    if is_over(h):
-        h.valid_turns = min(h.valid_turns, 1)
-    _reopen(h)
-    ends_phase = False
-    if loc == PASS_LOC:
-        ends_phase = _record_pass(b, h, colour)
-    else:
-        h.consecutive_passes = 0
-    passed_for_ko = h.encore_phase > 0 and loc != PASS_LOC and _pass_for_ko(b, h, loc, colour)
-    if not passed_for_ko:
-        _play_on_board(b, h, loc, colour)
-    _remember(b, h, loc, colour)
-    key = situation_hash(b, h, opponent(colour))
-    _add_ko_hash(h, key)
-    _find_superko_bans(b, h)
-    if loc != PASS_LOC and not passed_for_ko and h.scoring == SCORING_TERRITORY and h.encore_phase <= 1:
-        h.white_bonus += 1.0 if colour == BLACK else -1.0
-    _count_handicap(h, loc, colour)
-    if ends_phase or h.consecutive_passes >= 2:
-        _end_phase(b, h)
-    if (
-        loc != PASS_LOC
-        and (h.encore_phase > 0 or h.ko_rule == KO_SIMPLE)
-        and h.ko_count >= 3
-        and occurrences(h, key) >= 3
-    ):
-        h.no_result = 1
-        h.finished = 1
-
-
-@njit
-def _record_pass(b: Any, h: Any, colour: int) -> bool:
-    """Take the button, or count the pass towards the end of the phase; does it end the phase by repetition?"""
-    if h.has_button:
-        h.has_button = 0
-        h.white_bonus += 0.5 if colour == WHITE else -0.5
-        h.consecutive_passes = 0
-        h.pass_count[:] = 0
-        _clear_ko_hashes(h)
-        return False
-    if _passes_clear_history(h):
-        _clear_ko_hashes(h)
-    key = situation_hash(b, h, colour)
-    h.consecutive_passes = _passes_after_pass(h)
-    repeated = _passed_here_before(h, colour, key)
-    h.pass_hashes[colour, h.pass_count[colour] % PASS_HASHES] = key
-    h.pass_count[colour] += 1
-    return repeated
-
-
-@njit
-def _set_ko_blocked(h: Any, loc: int, blocked: int) -> None:
-    """Mark a stone whose retaking needs a pass for ko, or lift the mark."""
-    if h.ko_blocked[loc] != blocked:
-        h.ko_blocked[loc] = blocked
-        h.ko_block_hash ^= ko_mark_hash(loc)
-
-
-@njit
-def _pass_for_ko(b: Any, h: Any, loc: int, colour: int) -> bool:
-    """Lift the mark a move in an encore runs into, if there is one; was there?"""
-    marked = loc
-    if b.stones[loc] != opponent(colour):
-        marked = ko_capture(b, loc, colour)
-    if not h.ko_blocked[marked]:
-        return False
-    _set_ko_blocked(h, marked, 0)
-    b.ko = NULL_LOC
-    return True
-
-
-@njit
-def _play_on_board(b: Any, h: Any, loc: int, colour: int) -> None:
-    """Make the move on the board; in an encore mark ko captures instead of banning the retaking."""
-    hash_before = b.hash
-    play(b, loc, colour)
-    if h.encore_phase == 0:
-        return
-    if b.ko != NULL_LOC:
-        _set_ko_blocked(h, loc, 1)
-        slot = h.capture_count % ENCORE_CAPTURES
-        h.capture_hashes[slot] = hash_before
-        h.capture_locs[slot] = loc
-        h.capture_colours[slot] = colour
-        h.capture_count += 1
-        b.ko = NULL_LOC
-    for y in range(b.ysize):
-        for x in range(b.xsize):
-            point = loc_of(x, y, b.xsize)
-            if b.stones[point] == EMPTY:
-                _set_ko_blocked(h, point, 0)
-
-
-@njit
-def _remember(b: Any, h: Any, loc: int, colour: int) -> None:
-    """Shift the recent boards and moves by one, the new ones in front, and pass the turn."""
-    for i in range(RECENT - 1, 0, -1):
-        h.recent_loc[i] = h.recent_loc[i - 1]
-        h.recent_colour[i] = h.recent_colour[i - 1]
-        h.recent_ko[i] = h.recent_ko[i - 1]
-        h.recent_stones[i] = h.recent_stones[i - 1]
-    h.recent_loc[0] = loc
-    h.recent_colour[0] = colour
-    h.recent_ko[0] = b.ko
-    h.recent_stones[0] = b.stones
-    h.turns += 1
-    h.turns_this_phase += 1
-    h.valid_turns += 1
-    h.to_play = opponent(colour)
-    if loc != PASS_LOC:
-        h.ever_occupied[loc] = 1
-        h.placed[loc] = h.turns
-
-
-@njit
-def _find_superko_bans(b: Any, h: Any) -> None:
-    """Mark the points superko forbids to the side to move; in an encore, the kos it already took in this position."""
-    colour = int(h.to_play)
-    if h.encore_phase > 0:
-        h.superko_banned[:] = 0
-        for i in range(min(h.capture_count, ENCORE_CAPTURES)):
-            if h.capture_hashes[i] == b.hash and h.capture_colours[i] == colour:
-                h.superko_banned[h.capture_locs[i]] = 1
-        return
-    if h.ko_rule == KO_SIMPLE:
-        return
-    side = player_hash(opponent(colour)) if h.ko_rule == KO_SITUATIONAL else _ZERO
-    for y in range(b.ysize):
-        for x in range(b.xsize):
-            loc = loc_of(x, y, b.xsize)
-            banned = 0
-            if b.stones[loc] == EMPTY and _could_repeat(b, h, loc, colour):
-                banned = 1 if occurrences(h, hash_after(b, loc, colour) ^ side) > 0 else 0
-            h.superko_banned[loc] = banned
-
-
-@njit
-def _could_repeat(b: Any, h: Any, loc: int, colour: int) -> bool:
-    """May a move on this empty point repeat a situation, and is it not forbidden already by suicide or simple ko?"""
-    if not h.ever_occupied[loc] and not is_suicide(b, loc, colour):
-        return False
-    return loc != b.ko and not is_illegal_suicide(b, loc, colour, h.suicide == 1)
-
-
-@njit
-def _count_handicap(h: Any, loc: int, colour: int) -> None:
-    """Count Black's moves before White's first stone, which may be handicap stones, and White's points for them."""
-    if colour == WHITE:
-        if h.recent_colour[1] == WHITE and not h.white_has_moved:
-            h.white_twice = 1
-        if loc != PASS_LOC:
-            h.white_has_moved = 1
-    elif h.count_black_moves and not h.white_has_moved:
-        if loc != PASS_LOC:
-            h.leading_black += 1
-        h.white_handicap_bonus = handicap_bonus(h)
-
-
-@njit
-def _end_phase(b: Any, h: Any) -> None:
-    """After the passes that end a phase: score the game, or go on to the next encore."""
-    if is_final_phase(h):
-        end_and_score(b, h)
-    elif h.prevent_encore:
-        h.past_phase_end = 1
-        h.valid_turns = min(h.valid_turns, 1)
-    else:
-        h.encore_phase += 1
-        h.turns_this_phase = 0
-        h.valid_turns = 0
-        if h.encore_phase == 2:
-            h.encore_start[:] = b.stones
-        h.superko_banned[:] = 0
-        h.consecutive_passes = 0
-        _clear_encore(h)
-        _clear_ko_hashes(h)
-        _add_ko_hash(h, situation_hash(b, h, int(h.to_play)))
-
-
-@njit
-def count_area(b: Any, h: Any, area: NDArray[np.int8]) -> int:
+def count_area(b: Record, h: Record, area: NDArray[np.int8]) -> int:
     """Write who owns each point at the end of the game into `area` (int8 [MAX_POINTS]); White's points minus Black's.
 
     By the scoring and tax rules (group tax included), without komi and bonuses. Under territory rules this too counts
@@ -631,7 +439,7 @@ def count_area(b: Any, h: Any, area: NDArray[np.int8]) -> int:
 
 
 @njit
-def _add_standing_stones(b: Any, h: Any, area: NDArray[np.int8]) -> None:
+def _add_standing_stones(b: Record, h: Record, area: NDArray[np.int8]) -> None:
     """Give points nobody owns yet to the stones on them, if those stood when encore phase 2 began."""
     for y in range(b.ysize):
         for x in range(b.xsize):
@@ -641,7 +449,7 @@ def _add_standing_stones(b: Any, h: Any, area: NDArray[np.int8]) -> None:
 
 
 @njit
-def score_now(b: Any, h: Any, area: NDArray[np.int8]) -> float:
+def score_now(b: Record, h: Record, area: NDArray[np.int8]) -> float:
     """The result if the game ended here: white minus black, komi and bonuses included; writes `area` as `count_area`.
 
     A button not yet taken goes to the side to move.
@@ -649,11 +457,11 @@ def score_now(b: Any, h: Any, area: NDArray[np.int8]) -> float:
     score = count_area(b, h, area) + h.white_bonus + h.white_handicap_bonus + h.komi
     if h.has_button:
         score += 0.5 if h.to_play == WHITE else -0.5
-    return score
+    return float(score)
 
 
 @njit
-def end_and_score(b: Any, h: Any) -> None:
+def end_and_score(b: Record, h: Record) -> None:
     """End the game here with the score of the board as it stands."""
     area = np.empty(MAX_POINTS, np.int8)
     count_area(b, h, area)
@@ -661,7 +469,7 @@ def end_and_score(b: Any, h: Any) -> None:
     if h.has_button:
         h.has_button = 0
         h.white_bonus += 0.5 if h.to_play == WHITE else -0.5
-    _reopen(h)
+    reopen(h)
     h.finished = 1
     h.scored = 1
     h.final_score = score
@@ -669,7 +477,7 @@ def end_and_score(b: Any, h: Any) -> None:
 
 
 @njit
-def end_if_all_pass_alive(b: Any, h: Any) -> bool:
+def end_if_all_pass_alive(b: Record, h: Record) -> bool:
     """End and score the game if every point of the board is somebody's pass-alive area; was it?
 
     A search uses it to stop early (KataGo `BoardHistory::endGameIfAllPassAlive`).

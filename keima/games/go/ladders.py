@@ -15,8 +15,6 @@ depend on the order in which moves are tried.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,12 +27,13 @@ from keima.games.go.board import (
     MAX_SIZE,
     NULL_LOC,
     WHITE,
+    copy_points,
     is_legal,
     ko_capture,
     liberties_after,
     play,
 )
-from keima.jit import njit
+from keima.jit import Record, Records, njit
 
 NODE_BUDGET = 25000
 """Moves read for one chain before it is taken to be free."""
@@ -56,8 +55,12 @@ _FRAME = np.dtype(
 )
 
 
+Scratch = tuple[Records, Records]
+"""A board and a list of moves for each depth: BOARD [MAX_DEPTH], frames [MAX_DEPTH]."""
+
+
 @njit
-def new_scratch() -> tuple[NDArray[Any], NDArray[Any]]:
+def new_scratch() -> Scratch:
     """Make the working memory every reading function takes: a board and a list of moves for each depth.
 
     Make it once and reuse it (a thread each): it is large, though memory is only touched as deep as ladders go.
@@ -66,7 +69,7 @@ def new_scratch() -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 @njit
-def _empty_around(b: Any, loc: int) -> int:
+def _empty_around(b: Record, loc: int) -> int:
     """How many of the four neighbours of a point are empty."""
     stones = b.stones
     stride = wide(b.stride)
@@ -79,7 +82,7 @@ def _empty_around(b: Any, loc: int) -> int:
 
 
 @njit
-def _contains(moves: Any, count: int, move: int) -> bool:
+def _contains(moves: NDArray[np.int16], count: int, move: int) -> bool:
     """Is `move` among the first `count` moves?"""
     for i in range(count):  # noqa: SIM110 (no generator expressions in kernels)
         if moves[i] == move:
@@ -88,7 +91,7 @@ def _contains(moves: Any, count: int, move: int) -> bool:
 
 
 @njit
-def _find_liberties(b: Any, loc: int, moves: Any, wanted: int) -> int:
+def _find_liberties(b: Record, loc: int, moves: NDArray[np.int16], wanted: int) -> int:
     """Write the first `wanted` liberties of the chain of `loc` to `moves`; returns how many there were."""
     stones, following = b.stones, b.next
     stride = wide(b.stride)
@@ -108,7 +111,7 @@ def _find_liberties(b: Any, loc: int, moves: Any, wanted: int) -> int:
 
 
 @njit
-def _find_captures(b: Any, loc: int, moves: Any) -> int:
+def _find_captures(b: Record, loc: int, moves: NDArray[np.int16]) -> int:
     """Write to `moves` the points that capture a neighbour of the chain of `loc`; returns how many there are."""
     stones, following = b.stones, b.next
     stride = wide(b.stride)
@@ -128,7 +131,7 @@ def _find_captures(b: Any, loc: int, moves: Any) -> int:
 
 
 @njit
-def _captures_around(b: Any, loc: int, colour: int) -> int:
+def _captures_around(b: Record, loc: int, colour: int) -> int:
     """On how many sides a stone of `colour` at `loc` would capture."""
     stride = wide(b.stride)
     captures = 0
@@ -140,7 +143,7 @@ def _captures_around(b: Any, loc: int, colour: int) -> int:
 
 
 @njit
-def _surely_gets_three(b: Any, loc: int, colour: int) -> bool:
+def _surely_gets_three(b: Record, loc: int, colour: int) -> bool:
     """KataGo's quick lower bound: captures, and the free neighbours or the best chain joined, make three liberties."""
     stride = wide(b.stride)
     best = 0
@@ -152,7 +155,7 @@ def _surely_gets_three(b: Any, loc: int, colour: int) -> bool:
 
 
 @njit
-def _look_as_defender(b: Any, loc: int, frame: Any) -> int:
+def _look_as_defender(b: Record, loc: int, frame: Record) -> int:
     """The chain is in atari and its owner to move: decide at once, or list the moves to try.
 
     KataGo takes the last move of its list for the extension and gives up when that gets three liberties. Where the
@@ -186,7 +189,7 @@ def _look_as_defender(b: Any, loc: int, frame: Any) -> int:
 
 
 @njit
-def _is_double_ko_death(b: Any, loc: int, first: int, second: int) -> bool:
+def _is_double_ko_death(b: Record, loc: int, first: int, second: int) -> bool:
     """Are both liberties ko mouths the attacker can take, and does filling either one gain nothing?"""
     colour = b.stones[loc]
     enemy = 3 - colour
@@ -202,7 +205,7 @@ def _is_double_ko_death(b: Any, loc: int, first: int, second: int) -> bool:
 
 
 @njit
-def _has_capture(b: Any, loc: int) -> bool:
+def _has_capture(b: Record, loc: int) -> bool:
     """Is a neighbour of the chain of `loc` in atari?"""
     stones, following = b.stones, b.next
     stride = wide(b.stride)
@@ -219,7 +222,7 @@ def _has_capture(b: Any, loc: int) -> bool:
 
 
 @njit
-def _room_after(b: Any, loc: int, extension: int, taken: int) -> int:
+def _room_after(b: Record, loc: int, extension: int, taken: int) -> int:
     """How many liberties, up to 3, the chain of `loc` would have after extending at one of its liberties.
 
     `taken` is its other liberty, counted as occupied by the attacker, or NULL_LOC if it has none. Points that captures
@@ -254,7 +257,7 @@ def _room_after(b: Any, loc: int, extension: int, taken: int) -> int:
 
 
 @njit
-def _look_as_attacker(b: Any, loc: int, frame: Any) -> int:
+def _look_as_attacker(b: Record, loc: int, frame: Record) -> int:
     """The attacker is to move: decide at once, or list the ataris to try, the more promising first."""
     liberties = b.liberties[b.head[loc]]
     if liberties <= 1:
@@ -283,7 +286,7 @@ def _look_as_attacker(b: Any, loc: int, frame: Any) -> int:
 
 
 @njit
-def _room(b: Any, loc: int, colour: int) -> int:
+def _room(b: Record, loc: int, colour: int) -> int:
     """How much a chain of `colour` would gain by moving there: the better of two escapes is the one to block first."""
     stride = wide(b.stride)
     room = 2 * _empty_around(b, loc)
@@ -295,7 +298,7 @@ def _room(b: Any, loc: int, colour: int) -> int:
 
 
 @njit
-def _try_next(boards: Any, depth: int, frame: Any, colour: int) -> bool:
+def _try_next(boards: Records, depth: int, frame: Record, colour: int) -> bool:
     """Play the next legal move of the frame on a copy of its board, one deeper; False when none is left."""
     while frame.next < frame.count:
         move = wide(frame.moves[frame.next])
@@ -308,7 +311,7 @@ def _try_next(boards: Any, depth: int, frame: Any, colour: int) -> bool:
 
 
 @njit
-def _read(scratch: tuple[Any, Any], start: int, loc: int, defender_first: bool) -> int:
+def _read(scratch: Scratch, start: int, loc: int, defender_first: bool) -> int:
     """Search from the board at `scratch[0][start]`: _CAUGHT, _FREE or _OUT_OF_BUDGET."""
     boards, frames = scratch
     b = boards[start]
@@ -347,7 +350,7 @@ def _read(scratch: tuple[Any, Any], start: int, loc: int, defender_first: bool) 
 
 
 @njit
-def _read_in_atari(scratch: tuple[Any, Any], start: int, loc: int) -> int:
+def _read_in_atari(scratch: Scratch, start: int, loc: int) -> int:
     """`_read` with the defender to move and every ko in its favour at the start."""
     boards = scratch[0]
     ko = boards[start].ko
@@ -358,7 +361,7 @@ def _read_in_atari(scratch: tuple[Any, Any], start: int, loc: int) -> int:
 
 
 @njit
-def _is_caught_in_atari(scratch: tuple[Any, Any], start: int, loc: int) -> bool:
+def _is_caught_in_atari(scratch: Scratch, start: int, loc: int) -> bool:
     """Is the chain of `loc` on the board at `start` caught with its owner to move?"""
     return scratch[0][start].liberties[scratch[0][start].head[loc]] == 1 and (
         _read_in_atari(scratch, start, loc) == _CAUGHT
@@ -366,7 +369,7 @@ def _is_caught_in_atari(scratch: tuple[Any, Any], start: int, loc: int) -> bool:
 
 
 @njit
-def _working_moves(scratch: tuple[Any, Any], loc: int, moves: Any) -> int:
+def _working_moves(scratch: Scratch, loc: int, moves: NDArray[np.int16]) -> int:
     """`working_moves` for the board already at the bottom of the scratch."""
     boards = scratch[0]
     b = boards[0]
@@ -387,7 +390,7 @@ def _working_moves(scratch: tuple[Any, Any], loc: int, moves: Any) -> int:
 
 
 @njit
-def is_captured(b: Any, loc: int, scratch: tuple[Any, Any]) -> bool:
+def is_captured(b: Record, loc: int, scratch: Scratch) -> bool:
     """Is the chain of the stone at `loc` caught in a ladder, if its owner moves next?
 
     Only a chain in atari can be; with two or more liberties the answer is False.
@@ -402,7 +405,7 @@ def is_captured(b: Any, loc: int, scratch: tuple[Any, Any]) -> bool:
 
 
 @njit
-def working_moves(b: Any, loc: int, moves: Any, scratch: tuple[Any, Any]) -> int:
+def working_moves(b: Record, loc: int, moves: NDArray[np.int16], scratch: Scratch) -> int:
     """Find the ataris that catch the chain of the stone at `loc` in a ladder, if the attacker moves next.
 
     Args:
@@ -419,7 +422,7 @@ def working_moves(b: Any, loc: int, moves: Any, scratch: tuple[Any, Any]) -> int
 
 
 @njit
-def escaping_moves(b: Any, loc: int, moves: Any, scratch: tuple[Any, Any]) -> int:
+def escaping_moves(b: Record, loc: int, moves: NDArray[np.int16], scratch: Scratch) -> int:
     """Find the moves that save the chain of the stone at `loc`, which is in atari, from the ladder.
 
     Its owner moves next, and may extend or capture a neighbour in atari. A move works when the attacker cannot catch
@@ -456,7 +459,9 @@ def escaping_moves(b: Any, loc: int, moves: Any, scratch: tuple[Any, Any]) -> in
 
 
 @njit
-def find_ladders(b: Any, attacker: int, laddered: Any, working: Any, scratch: tuple[Any, Any]) -> None:
+def find_ladders(
+    b: Record, attacker: int, laddered: NDArray[np.int8], working: NDArray[np.int8], scratch: Scratch
+) -> None:
     """Read every chain of one or two liberties, as KataGo does for its ladder planes (`nninputs.cpp`, `iterLadders`).
 
     Args:
@@ -492,7 +497,7 @@ def find_ladders(b: Any, attacker: int, laddered: Any, working: Any, scratch: tu
 
 
 @njit
-def change_stones(b: Any, stones: Any) -> None:
+def change_stones(b: Record, stones: NDArray[np.int8]) -> None:
     """Turn `b` into the board with these stones, working out only the chains that are or stand beside a change.
 
     Quick for boards a few moves apart. Chains and liberties are right afterwards; `hash`, `captures` and `ko` stay.
@@ -511,7 +516,7 @@ def change_stones(b: Any, stones: Any) -> None:
                 count += 1
     if count == 0:
         return
-    b.stones[:] = stones
+    copy_points(stones, b.stones)
     seen = np.zeros(MAX_POINTS, np.int16)  # of a stone: 1 when its chain is done; of an empty point: who counted it
     for i in range(count):
         loc = wide(changed[i])
@@ -520,7 +525,7 @@ def change_stones(b: Any, stones: Any) -> None:
 
 
 @njit
-def _gather(b: Any, first: int, stamp: int, seen: Any) -> None:
+def _gather(b: Record, first: int, stamp: int, seen: NDArray[np.int16]) -> None:
     """Work out the chain of `first`: ring, head, size, liberties; stamps its stones and liberties in `seen`."""
     stride = wide(b.stride)
     colour = b.stones[first]
@@ -550,7 +555,7 @@ def _gather(b: Any, first: int, stamp: int, seen: Any) -> None:
 
 
 @njit
-def _mark_chain(b: Any, loc: int, marks: Any) -> None:
+def _mark_chain(b: Record, loc: int, marks: NDArray[np.int8]) -> None:
     """Set the marks of all stones of a chain."""
     stone = loc
     while True:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keima.errors import BadPosition, IllegalMove
+from keima.games import fields as read
 from keima.games.go import history as rules_of
 from keima.games.go.board import (
     BLACK,
@@ -32,8 +33,13 @@ from keima.games.go.board import (
     place,
 )
 from keima.games.go.history import HISTORY
+from keima.games.go.moves import play_move
 from keima.games.go.rules import HANDICAP_BONUSES, KO_RULES, SCORING_RULES, TAX_RULES, Rules, check_komi
-from keima.games.go.vertices import COLUMNS, board_locs, loc_to_vertex, vertex_table, vertex_to_loc
+from keima.games.go.vertices import COLUMNS, board_locs, loc_to_vertex, vertex_table, vertex_to_loc, xy_to_vertex
+from keima.plain import Fields
+
+RECORD = np.dtype([("board", BOARD), ("history", HISTORY)], align=True)
+"""A position for kernels."""
 
 _COLOURS = {"B": BLACK, "W": WHITE}
 _LETTERS = {BLACK: "B", WHITE: "W", EMPTY: ""}
@@ -49,22 +55,21 @@ class Position:
         komi: points White gets; handicap and button points are not in it.
         setup: the stones the game started with, as ("B", "D4") pairs.
         moves: the moves since, as ("B", "Q16") pairs; a pass is ("B", "pass").
-        board: BOARD [1], what kernels and encoders read; read-only.
-        history: HISTORY [1], likewise.
+        record: RECORD [1], what kernels and encoders read; read-only.
     """
 
     rules: Rules
     komi: float
     setup: tuple[tuple[str, str], ...]
     moves: tuple[tuple[str, str], ...]
-    board: NDArray[Any]
-    history: NDArray[Any]
+    record: NDArray[Any]
+    game: ClassVar[str] = "go"
 
     @classmethod
     def start(
         cls,
         size: int | tuple[int, int] = 19,
-        rules: str | Mapping[str, Any] | Rules = "chinese",
+        rules: str | Fields | Rules = "chinese",
         komi: float | None = None,
         handicap: Iterable[str] = (),
         *,
@@ -95,9 +100,10 @@ class Position:
         xsize, ysize = _sides(size)
         parsed, usual_komi = Rules.parse_with_komi(rules)
         komi = usual_komi if komi is None else check_komi(komi)
-        boards = new_boards(1, xsize, ysize)
+        record = np.zeros(1, RECORD)
+        boards, histories = record["board"], record["history"]
+        boards[:] = new_boards(1, xsize, ysize)
         setup = _set_up(boards[0], [("B", v) for v in (*handicap, *black)] + [("W", v) for v in white])
-        histories = np.zeros(1, HISTORY)
         _write_rules(histories[0], parsed, komi, encore)
         first = WHITE if setup and all(colour == "B" for colour, _ in setup) else BLACK
         rules_of.begin(boards[0], histories[0], _colour(to_play) if to_play else first, 0)
@@ -106,14 +112,14 @@ class Position:
                 raise BadPosition(f"handicap of {handicap_stones} stones: must not be negative")
             histories[0]["handicap_override"] = handicap_stones
             histories[0]["white_handicap_bonus"] = rules_of.handicap_bonus(histories[0])
-        return cls(parsed, komi, setup, (), _frozen(boards), _frozen(histories))
+        return cls(parsed, komi, setup, (), _frozen(record))
 
     @classmethod
     def from_moves(
         cls,
         moves: Iterable[Sequence[str]] = (),
         size: int | tuple[int, int] = 19,
-        rules: str | Mapping[str, Any] | Rules = "chinese",
+        rules: str | Fields | Rules = "chinese",
         komi: float | None = None,
         handicap: Iterable[str] = (),
         initial_stones: Iterable[Sequence[str]] = (),
@@ -154,35 +160,46 @@ class Position:
             encore=encore,
             handicap_stones=handicap_stones,
         )
-        position = start._play_all([(_colour(colour), vertex) for colour, vertex in moves], strict=False)
+        position = start.play_all(moves)
         return position if to_play is None else position.with_to_play(to_play)
 
     @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> Position:
-        """The position of a JSON line: xsize, ysize, rules, komi, handicap, initialStones, moves, to_play, encore.
+    def from_json(cls, fields: Mapping[str, object]) -> Position:
+        """The position of a POSITIONS line.
+
+        | field | meaning | default |
+        | --- | --- | --- |
+        | xsize, ysize | columns and rows, 2 to 19 | 19 (ysize: xsize) |
+        | rules | KataGo's names or its JSON object | "chinese" |
+        | komi | points for White | the usual komi of the rules |
+        | handicap | vertices of Black's handicap stones | none |
+        | initialStones | [colour, vertex] pairs of other stones set up | none |
+        | moves | [colour, vertex] pairs | none |
+        | to_play | "B" or "W" | the other side of the last move |
+        | encore | whether two passes begin KataGo's encore (territory rules) | false |
 
         Raises:
             BadPosition: a field is of the wrong kind or says what cannot be.
             IllegalMove: a move that cannot be made; its number is in `place`.
         """
-        xsize = fields.get("xsize", 19)
-        for key in ("moves", "handicap", "initialStones"):
-            if not isinstance(fields.get(key, ()), (list, tuple)):
-                raise BadPosition(f"{key} must be a list, found {fields[key]!r}"[:120])
+        xsize = read.whole(fields, "xsize", 19)
+        rules = fields.get("rules", "chinese")
+        if not isinstance(rules, (str, dict)):
+            raise read.wrong("rules", "a name or an object", read.kind(rules))
         return cls.from_moves(
-            moves=fields.get("moves", ()),
-            size=(xsize, fields.get("ysize", xsize)),
-            rules=fields.get("rules", "chinese"),
-            komi=fields.get("komi"),
-            handicap=fields.get("handicap", ()),
-            initial_stones=fields.get("initialStones", ()),
-            to_play=fields.get("to_play"),
-            encore=bool(fields.get("encore", False)),
+            moves=_read_pairs(fields, "moves"),
+            size=(xsize, read.whole(fields, "ysize", xsize)),
+            rules=rules,
+            komi=read.number(fields, "komi"),
+            handicap=read.strings(fields, "handicap"),
+            initial_stones=_read_pairs(fields, "initialStones"),
+            to_play=None if fields.get("to_play") is None else _read_colour(fields["to_play"], "to_play"),
+            encore=read.flag(fields, "encore"),
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The fields `from_json` reads."""
-        fields: dict[str, Any] = {
+        fields: dict[str, object] = {
             "game": "go",
             "xsize": self.xsize,
             "ysize": self.ysize,
@@ -209,6 +226,16 @@ class Position:
         return (self.xsize, self.ysize, self.rules, self.komi, self.setup, self.moves, self.history.tobytes())
 
     @property
+    def board(self) -> NDArray[Any]:
+        """BOARD [1], a view of the record."""
+        return self.record["board"]
+
+    @property
+    def history(self) -> NDArray[Any]:
+        """HISTORY [1], a view of the record."""
+        return self.record["history"]
+
+    @property
     def xsize(self) -> int:
         """Columns."""
         return int(self.board[0]["xsize"])
@@ -227,6 +254,14 @@ class Position:
     def stones(self) -> NDArray[np.int8]:
         """EMPTY, BLACK or WHITE on each point, int8 [ysize, xsize]; row 0 is the top."""
         return np.asarray(self.board[0]["stones"][board_locs(self.xsize, self.ysize)])
+
+    def on_board(self) -> list[tuple[str, str]]:
+        """The stones as (colour, vertex) pairs, row by row from the top."""
+        return [
+            (_LETTERS[int(stone)], xy_to_vertex(x, y, self.ysize))
+            for (y, x), stone in np.ndenumerate(self.stones)
+            if stone
+        ]
 
     @property
     def captures(self) -> dict[str, int]:
@@ -257,6 +292,14 @@ class Position:
         """
         return self._play_all([(_colour(colour), vertex)], strict)
 
+    def play_all(self, moves: Iterable[Sequence[str]]) -> Position:
+        """The position after the (colour, vertex) moves of a record, each as by `play_as`.
+
+        Raises:
+            BadPosition, IllegalMove: as `play_as`; the move's number is in `place`.
+        """
+        return self._play_all([(_colour(colour), vertex) for colour, vertex in map(_pair, moves)], strict=False)
+
     def with_to_play(self, colour: str) -> Position:
         """This position with that side to move; if it was not its turn, without the history, as in KataGo.
 
@@ -265,14 +308,14 @@ class Position:
         """
         if _colour(colour) == self.history[0]["to_play"]:
             return self
-        board, history = _copied(self.board), _copied(self.history)
-        rules_of.give_turn(board[0], history[0], _colour(colour))
-        return self._followed_by((), board, history)
+        record = _copied(self.record)
+        rules_of.give_turn(record["board"][0], record["history"][0], _colour(colour))
+        return self._followed_by((), record)
 
     def _play_all(self, turns: Sequence[tuple[int, str]], strict: bool) -> Position:
         """The position after these moves by colour."""
-        board, history = _copied(self.board), _copied(self.history)
-        b, h = board[0], history[0]
+        record = _copied(self.record)
+        b, h = record["board"][0], record["history"][0]
         xsize, ysize = self.xsize, self.ysize
         played: list[tuple[str, str]] = []
         for colour, vertex in turns:
@@ -287,12 +330,12 @@ class Position:
                 rules_of.give_turn(b, h, colour)
             if not (rules_of.is_legal_move if strict else rules_of.is_playable)(b, h, loc, colour):
                 _refuse(b, h, loc, colour, where)
-            rules_of.play_move(b, h, loc, colour)
+            play_move(b, h, loc, colour)
             played.append((_LETTERS[colour], loc_to_vertex(loc, xsize, ysize)))
-        return self._followed_by(tuple(played), board, history)
+        return self._followed_by(tuple(played), record)
 
-    def _followed_by(self, moves: tuple[tuple[str, str], ...], board: NDArray[Any], history: NDArray[Any]) -> Position:
-        return Position(self.rules, self.komi, self.setup, self.moves + moves, _frozen(board), _frozen(history))
+    def _followed_by(self, moves: tuple[tuple[str, str], ...], record: NDArray[Any]) -> Position:
+        return Position(self.rules, self.komi, self.setup, self.moves + moves, _frozen(record))
 
     def legal(self) -> list[str]:
         """The moves the rules allow the side to move, row by row from the top, "pass" last.
@@ -369,16 +412,6 @@ class Position:
         return f"<Position {self.xsize}x{self.ysize} after {len(self.moves)} moves, {self.to_play} to play>"
 
 
-def stack(positions: Sequence[Position]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The boards (BOARD [N]) and histories (HISTORY [N]) of N positions, for kernels; writable copies.
-
-    Much quicker than `np.concatenate` on records, which copies them field by field.
-    """
-    boards = np.concatenate([position.board.view(np.uint8) for position in positions]).view(BOARD)
-    histories = np.concatenate([position.history.view(np.uint8) for position in positions]).view(HISTORY)
-    return boards, histories
-
-
 def _copied(records: NDArray[Any]) -> NDArray[Any]:
     """A writable copy. By bytes: NumPy copies a record field by field, ten times slower."""
     return records.view(np.uint8).copy().view(records.dtype)
@@ -403,6 +436,23 @@ def _pair(move: Sequence[str]) -> tuple[str, str]:
     if not (isinstance(move, (list, tuple)) and len(move) == 2 and all(isinstance(part, str) for part in move)):
         raise BadPosition(f'expected a pair like ["B", "Q16"], found {move!r}'[:120])
     return _LETTERS[_colour(move[0])], move[1]
+
+
+def _read_pairs(fields: read.Fields, name: str) -> list[tuple[str, str]]:
+    """The (colour, vertex) pairs of a field."""
+    pairs = []
+    for number, pair in enumerate(read.items(fields, name), 1):
+        if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(part, str) for part in pair)):
+            raise read.wrong(name, 'a pair like ["B", "Q16"]', read.shown(pair), number)
+        pairs.append((_read_colour(pair[0], name, number), pair[1]))
+    return pairs
+
+
+def _read_colour(written: object, name: str, item: int | None = None) -> str:
+    """ "B" or "W" of a field."""
+    if not isinstance(written, str) or written.upper() not in ("B", "W", "BLACK", "WHITE"):
+        raise read.wrong(name, '"B" or "W"', read.shown(written), item)
+    return written[0].upper()
 
 
 def _colour(letter: str) -> int:

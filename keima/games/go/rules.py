@@ -17,6 +17,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from keima.errors import BadPosition
+from keima.plain import Data, Fields
 
 KO_RULES = ("SIMPLE", "POSITIONAL", "SITUATIONAL", "SPIGHT")
 SCORING_RULES = ("AREA", "TERRITORY")
@@ -55,7 +56,7 @@ class Rules:
             _check_option(field.name, getattr(self, field.name))
 
     @classmethod
-    def parse(cls, rules: str | Mapping[str, Any] | Rules) -> Rules:
+    def parse(cls, rules: str | Fields | Rules) -> Rules:
         """Rules from a name, KataGo's JSON (an object, or its text) or KataGo's shorthand.
 
         Raises:
@@ -67,7 +68,7 @@ class Rules:
         return parsed
 
     @classmethod
-    def parse_with_komi(cls, rules: str | Mapping[str, Any] | Rules) -> tuple[Rules, float]:
+    def parse_with_komi(cls, rules: str | Fields | Rules) -> tuple[Rules, float]:
         """Rules and komi: the komi written with them if there is one, else the usual one of these rules.
 
         Raises:
@@ -92,7 +93,7 @@ class Rules:
         """The name of a rule set equal to this one, else the shorthand."""
         return next((name for name, rules in NAMED_RULES.items() if rules == self), str(self))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Data:
         """The rules as KataGo's JSON object."""
         return {key: getattr(self, name) for key, name in _JSON_FIELDS.items()}
 
@@ -193,7 +194,7 @@ _SHORTHAND = {
 """Each prefix of the shorthand: the option it sets, and the values it takes. Longer prefixes stand first."""
 
 
-def _parse(rules: str | Mapping[str, Any] | Rules) -> tuple[Rules, float | None]:
+def _parse(rules: str | Fields | Rules) -> tuple[Rules, float | None]:
     """Rules, and the komi written with them."""
     if isinstance(rules, Rules):
         return rules, None
@@ -213,9 +214,9 @@ def _parse(rules: str | Mapping[str, Any] | Rules) -> tuple[Rules, float | None]
     return _parse_shorthand(rules)
 
 
-def _parse_object(found: Mapping[str, Any]) -> tuple[Rules, float | None]:
+def _parse_object(found: Fields) -> tuple[Rules, float | None]:
     """Rules from KataGo's JSON; what is left out is Tromp-Taylor's, but under territory rules seki are taxed."""
-    options: dict[str, Any] = {}
+    options: Data = {}
     komi = None
     for key, value in found.items():
         if key == "komi":
@@ -231,7 +232,7 @@ def _parse_object(found: Mapping[str, Any]) -> tuple[Rules, float | None]:
 
 def _parse_shorthand(text: str) -> tuple[Rules, float | None]:
     """Rules from "koPOSITIONALscoreAREAtaxNONEsui1..."."""
-    options: dict[str, Any] = {}
+    options: Data = {}
     rest = text.strip()
     while rest or not options:
         prefix = next((prefix for prefix in _SHORTHAND if rest.startswith(prefix)), None)
@@ -252,7 +253,7 @@ def _parse_shorthand(text: str) -> tuple[Rules, float | None]:
     return _with_default_tax(options), None if komi is None else float(komi)
 
 
-def _with_default_tax(options: dict[str, Any]) -> Rules:
+def _with_default_tax(options: Data) -> Rules:
     """Rules with these options; the tax, if left out, is the usual one of the scoring."""
     options.setdefault("tax", "SEKI" if options.get("scoring") == "TERRITORY" else "NONE")
     return Rules(**options)

@@ -32,6 +32,8 @@ _ALIASES = {
     "iso-8859-1": "latin-1",
     "utf8": "utf-8",
 }
+_ASCII = bytes(range(32, 92)) + bytes(range(93, 127)) + b"\\x41\\u0041+AGE-xn--a\n"
+"""What every encoding that SGF can be in reads as ASCII."""
 _UNSAFE = ("gb18030", "cp932", "cp950")
 """Encodings whose second bytes may be `]` or `\\`: turned to UTF-8 before brackets are counted."""
 _CANDIDATES = ("cp932", "gb18030", "cp949", "cp950")
@@ -139,14 +141,20 @@ def _utf8_chunks(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def declared_charset(data: bytes) -> str | None:
-    """The Python codec of the first `CA` property, None if there is none or it names no encoding we know."""
+    """The Python codec of the first `CA` property; None if there is none, or it names no encoding SGF could be in.
+
+    SGF's own signs are ASCII, so UTF-16, EBCDIC and Python's codecs that are no character sets (hex, rot13, idna,
+    unicode_escape) cannot be what the file is written in.
+    """
     found = _CHARSET.search(data)
     if not found:
         return None
     name = found[1].decode("ascii").lower()
     try:
-        return codecs.lookup(_ALIASES.get(name, name)).name.replace("iso8859-1", "latin-1")
-    except LookupError:
+        codec = codecs.lookup(_ALIASES.get(name, name)).name
+        codec = "latin-1" if codec == "iso8859-1" else codec
+        return codec if _ASCII.decode(codec) == _ASCII.decode("ascii") else None
+    except (LookupError, UnicodeError):
         return None
 
 
@@ -170,7 +178,7 @@ def guess_encoding(data: bytes, declared: str | None = None) -> str:
 def _fits(data: bytes, encoding: str) -> bool:
     try:
         codecs.getincrementaldecoder(encoding)().decode(data)
-    except UnicodeDecodeError:
+    except UnicodeError:
         return False
     return True
 

@@ -14,6 +14,7 @@ x = 0 is the left column, y = 0 the top row; GTP counts rows from the bottom. A 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,3 +100,77 @@ def sgf_to_xy(letters: str, xsize: int, ysize: int) -> tuple[int, int] | None:
 def xy_to_sgf(x: int, y: int) -> str:
     """The SGF letters of column x and row y."""
     return chr(ord("a") + x) + chr(ord("a") + y)
+
+
+def fixed_handicap(stones: int, size: tuple[int, int]) -> tuple[str, ...]:
+    """The customary points of 2 to 9 handicap stones (GTP 2 `fixed_handicap`); empty where there is no custom.
+
+    Args:
+        stones: how many.
+        size: (xsize, ysize), from 7 on; even sizes know corner stones only.
+    """
+    xsize, ysize = size
+    if min(size) < 7 or stones not in range(2, 10) or (stones > 4 and (xsize % 2 == 0 or ysize % 2 == 0)):
+        return ()
+    edge_x, edge_y = (4 if xsize > 12 else 3), (4 if ysize > 12 else 3)
+    left, middle, right = COLUMNS[edge_x - 1], COLUMNS[xsize // 2], COLUMNS[xsize - edge_x]
+    low, centre, high = edge_y, ysize // 2 + 1, ysize - edge_y + 1
+    corners = [f"{left}{low}", f"{right}{high}", f"{right}{low}", f"{left}{high}"]
+    sides = [f"{left}{centre}", f"{right}{centre}", f"{middle}{low}", f"{middle}{high}"]
+    tengen = f"{middle}{centre}"
+    if stones <= 4:
+        return tuple(corners[:stones])
+    points = corners + sides[: (stones - 4) // 2 * 2]
+    return tuple([*points, tengen] if stones % 2 else points)
+
+
+SYMMETRIES = 8
+FLIP_ROWS = 1
+FLIP_COLUMNS = 2
+TRANSPOSE = 4
+
+
+def inverse(symmetry: int) -> int:
+    """The symmetry that undoes this one: only 5 and 6, the quarter turns, are not their own."""
+    return {5: 6, 6: 5}.get(symmetry, symmetry)
+
+
+def compose(first: int, then: int) -> int:
+    """The one symmetry that does `first`, then `then`."""
+    if first & TRANSPOSE:
+        then = (then & TRANSPOSE) | ((then & FLIP_COLUMNS) >> 1) | ((then & FLIP_ROWS) << 1)
+    return first ^ then
+
+
+def symmetric_size(xsize: int, ysize: int, symmetry: int) -> tuple[int, int]:
+    """(xsize, ysize) of the board after the symmetry."""
+    return (ysize, xsize) if symmetry & TRANSPOSE else (xsize, ysize)
+
+
+def symmetric_point(x: int, y: int, xsize: int, ysize: int, symmetry: int) -> tuple[int, int]:
+    """Where the point (x, y) of an xsize × ysize board goes: its (x, y) on the board after the symmetry."""
+    if symmetry & FLIP_ROWS:
+        y = ysize - 1 - y
+    if symmetry & FLIP_COLUMNS:
+        x = xsize - 1 - x
+    return (y, x) if symmetry & TRANSPOSE else (x, y)
+
+
+def symmetric_vertex(vertex: str, xsize: int, ysize: int, symmetry: int) -> str:
+    """Where a GTP vertex of an xsize × ysize board goes; a pass stays one.
+
+    Raises:
+        IllegalMove: the vertex names no point of that board.
+    """
+    xy = vertex_to_xy(vertex, xsize, ysize)
+    if xy is None:
+        return "pass"
+    return xy_to_vertex(*symmetric_point(*xy, xsize, ysize, symmetry), symmetric_size(xsize, ysize, symmetry)[1])
+
+
+def symmetric_array(points: NDArray[Any], symmetry: int) -> NDArray[Any]:
+    """A per-point array [..., ysize, xsize] after the symmetry, as a view."""
+    rows = slice(None, None, -1) if symmetry & FLIP_ROWS else slice(None)
+    columns = slice(None, None, -1) if symmetry & FLIP_COLUMNS else slice(None)
+    flipped = points[..., rows, columns]
+    return np.swapaxes(flipped, -1, -2) if symmetry & TRANSPOSE else flipped

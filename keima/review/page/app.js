@@ -1,13 +1,11 @@
 // The page: one state (how many moves are played, what is shown), and every part drawn from it.
 const review = unpack(JSON.parse(byId("review").textContent));
-const isGo = review.game.game === "go";
-const first = isGo ? "black" : "white"; // the side whose chances the graph draws upwards
-const second = isGo ? "white" : "black";
 const searched = Boolean(review.options.visits);
 const judge = searched ? "search" : "network";
 const isChoice = (move) => (move.place === undefined ? move.rank : move.place) === 1;
 const state = { ply: 0, sort: "winrate_loss", shown: {}, pinned: null, hovered: null }; // candidates whose variation is shown
-const board = isGo ? new GoBoard(review, byId("board")) : new ChessBoard(review, byId("board"));
+const board = new BOARDS[review.game.game](review, byId("board"));
+const [first, second] = board.sides;
 const graphs = [];
 
 function unpack(data) {
@@ -24,11 +22,13 @@ function unpack(data) {
 const mine = (position, side) => position.to_play === side;
 const winOf = (position, side) => (mine(position, side) ? position.win : position.loss);
 const winrateOf = (position, side) => winOf(position, side) + (position.draw || 0) / 2;
+const chancesOf = (position) => (board.draws ? winOf(position, first) : winrateOf(position, first));
 const leadOf = (position, side) => (position.lead === undefined ? null : mine(position, side) ? position.lead : -position.lead);
-const sideName = (side) => (side === "black" ? "Black" : "White");
+const sideName = (side) => capital(side);
+const tone = (side) => (side === board.dark ? "b" : "w");
 const playerName = (side) => review.game.players[side] || sideName(side);
 const moveName = (move) => move.san || move.move;
-const moveLabel = (move) => (isGo ? `${move.number}` : `${Math.ceil((move.number + (review.game.first === "black" ? 1 : 0)) / 2)}${move.player === "white" ? "." : "…"}`);
+const moveLabel = (move) => (board.number ? board.number(move) : `${move.number}`);
 const GRADES = { good: "good", inaccuracy: "slip", mistake: "error", blunder: "blunder" };
 const gradeClass = (move) => GRADES[move.grade] || "";
 
@@ -41,8 +41,8 @@ function scoreWords(lead) {
 function positionWords(ply) {
   const position = review.positions[ply];
   const parts = [ply ? `${moveLabel(review.moves[ply - 1])} ${moveName(review.moves[ply - 1])}` : "Start"];
-  parts.push(`${sideName(first)} ${percent(isGo ? winrateOf(position, first) : winOf(position, first))}`);
-  if (!isGo && position.draw !== undefined) parts.push(`draw ${percent(position.draw)}`, `${sideName(second)} ${percent(winOf(position, second))}`);
+  parts.push(`${sideName(first)} ${percent(chancesOf(position))}`);
+  if (board.draws && position.draw !== undefined) parts.push(`draw ${percent(position.draw)}`, `${sideName(second)} ${percent(winOf(position, second))}`);
   if (position.lead !== undefined) parts.push(scoreWords(leadOf(position, first)));
   return parts.join(" · ");
 }
@@ -50,11 +50,10 @@ function positionWords(ply) {
 // ---- head --------------------------------------------------------------------------------------------------------
 function drawHead() {
   const { game, network } = review;
-  const player = (side) => html("span", { class: "player" }, html("i", { class: `disc ${side}`, "aria-hidden": "true" }), playerName(side),
+  const player = (side) => html("span", { class: "player" }, html("i", { class: `disc ${tone(side)}`, "aria-hidden": "true" }), playerName(side),
     game.ranks && game.ranks[side] ? html("span", { class: "rank", text: ` ${game.ranks[side]}` }) : null);
   byId("title").replaceChildren(player(first), html("span", { class: "vs", text: "against" }), player(second));
-  const facts = [game.event, game.date, game.opening, isGo ? `${game.xsize}×${game.ysize}, ${game.rules_name}, komi ${game.komi}` : null,
-    isGo && game.handicap.length ? `handicap ${game.handicap.length}` : null, `${review.moves.length} ${isGo ? "moves" : "half-moves"}`, `judged by ${network.name}${searched ? ` with ${review.options.visits} visits` : ""}`];
+  const facts = [game.event, game.date, game.opening, ...board.facts(), `${review.moves.length} ${board.unit}`, `judged by ${network.name}${searched ? ` with ${review.options.visits} visits` : ""}`];
   byId("facts").replaceChildren(...facts.filter(Boolean).map((text) => html("span", { text })));
   if (game.result) { byId("result").hidden = false; byId("result").textContent = game.result; }
 }
@@ -67,7 +66,7 @@ function drawEvalbar() {
   const a = winOf(position, first), d = position.draw || 0, b = winOf(position, second);
   const part = (cls, share, side) => html("div", { class: cls, style: `flex-grow:${share}` },
     share > 0.12 ? html("span", { text: percent(share, 1) }) : null);
-  const drawn = isGo ? [part("b", a + d / 2), part("w", b + d / 2)] : [part("w", a), part("d", d), part("b", b)];
+  const drawn = board.draws ? [part(tone(first), a), part("d", d), part(tone(second), b)] : [part(tone(first), a + d / 2), part(tone(second), b + d / 2)];
   drawn[0].style.textAlign = "left";
   drawn[drawn.length - 1].style.textAlign = "right";
   bar.replaceChildren(...drawn);
@@ -81,8 +80,8 @@ function drawNow() {
   const parts = [];
   const line = html("div", { class: "line" });
   if (move) {
-    line.append(html("span", { class: "number", text: isGo ? `Move ${move.number}` : moveLabel(move) }),
-      html("span", { class: "played" }, html("i", { class: `disc ${move.player}`, "aria-hidden": "true" }), isGo ? `${sideName(move.player)} ${moveName(move)}` : moveName(move)));
+    line.append(html("span", { class: "number", text: board.number ? moveLabel(move) : `Move ${move.number}` }),
+      html("span", { class: "played" }, html("i", { class: `disc ${tone(move.player)}`, "aria-hidden": "true" }), board.number ? moveName(move) : `${sideName(move.player)} ${moveName(move)}`));
     if (move.grade) line.append(html("span", { class: `tag ${gradeClass(move)}`, text: move.grade === "good" ? (isChoice(move) ? `${judge}'s first choice` : "good") : move.grade }));
   } else line.append(html("span", { class: "played", text: "Before the first move" }));
   parts.push(line);
@@ -107,7 +106,7 @@ function drawNow() {
   if (position.lead !== undefined || position.moves_left !== undefined) {
     const now = [];
     if (position.lead !== undefined) now.push(`${scoreWords(leadOf(position, first))} points`);
-    if (position.moves_left !== undefined) now.push(`about ${Math.round(position.moves_left)} half-moves to go`);
+    if (position.moves_left !== undefined) now.push(`about ${Math.round(position.moves_left)} ${board.unit} to go`);
     parts.push(html("p", { text: `Now: ${now.join(", ")}.` }));
   }
   const comment = (review.game.comments || {})[String(state.ply)];
@@ -122,18 +121,7 @@ function shownCandidate() {
   return at === null ? null : (review.positions[state.ply].candidates || [])[at] || null;
 }
 
-// A variation in words: "A4 B5 C6 …", or "17. Nd5 Qxb2 18. Bd6".
-function variationWords(candidate) {
-  if (isGo) return candidate.pv.join(" ");
-  const fen = review.positions[state.ply].fen.split(" ");
-  let white = fen[1] === "w", number = Number(fen[5]);
-  return candidate.pv_san.map((name, i) => {
-    const words = white ? `${number}. ${name}` : i === 0 ? `${number}… ${name}` : name;
-    if (!white) number += 1;
-    white = !white;
-    return words;
-  }).join(" ");
-}
+const variationWords = (candidate) => (board.variation ? board.variation(state.ply, candidate) : candidate.pv.join(" "));
 
 function drawVariation() {
   const candidate = shownCandidate(), candidates = review.positions[state.ply].candidates || [];
@@ -236,7 +224,7 @@ function moveRow(move) {
   const loss = move.winrate_loss === undefined ? "" : signed(-100 * move.winrate_loss);
   return html("tr", { "data-move": move.number, onclick: () => show(move.number) },
     html("td", null, html("a", { href: `#move=${move.number}`, onclick: (event) => { event.preventDefault(); } },
-      html("span", { class: "n", text: moveLabel(move) }), html("i", { class: `disc ${move.player}`, title: sideName(move.player) }), moveName(move))),
+      html("span", { class: "n", text: moveLabel(move) }), html("i", { class: `disc ${tone(move.player)}`, title: sideName(move.player) }), moveName(move))),
     html("td", null, move.grade && move.grade !== "good" ? html("span", { class: `tag ${gradeClass(move)}`, text: move.grade }) : ""),
     html("td", { class: `loss ${move.winrate_loss > 0.02 ? gradeClass(move) : ""}`, text: loss }),
     hasPoints ? html("td", { text: move.points_loss === undefined ? "" : signed(-move.points_loss) }) : null,
@@ -284,7 +272,7 @@ function drawSummary() {
     ...(game.notes || []).map((text) => html("p", { text: `Note: ${text}.` })));
   byId("panel-summary").replaceChildren(
     html("table", { class: "summary" }, html("thead", null, html("tr", null, html("th", { scope: "col" }),
-      ...people.map((side) => html("th", { scope: "col" }, html("i", { class: `disc ${side}` }), playerName(side))))),
+      ...people.map((side) => html("th", { scope: "col" }, html("i", { class: `disc ${tone(side)}` }), playerName(side))))),
     html("tbody", null, ...rows.map(([label, value]) => html("tr", null, html("td", { text: label }), ...people.map((side) => html("td", { text: review.players[side].moves ? value(review.players[side]) : "–" })))))), about);
 }
 
@@ -295,11 +283,11 @@ function drawGraphs() {
   const marks = bad.map((number) => ({ ply: number, grade: gradeClass(review.moves[number - 1]) })).filter((m) => m.grade !== "slip");
   const parts = [], low = window.innerWidth >= 1000 && window.innerHeight < 800;
   if (known) {
-    const share = new Graph({ ...common, kind: "share", label: "Chances along the game", height: low ? 88 : 118, marks, over: isGo ? "area-w" : "area-b", under: isGo ? "area-b" : "area-w",
-      values: review.positions.map((p) => (isGo ? winrateOf(p, first) : winOf(p, first))),
-      draws: !isGo && review.positions.some((p) => p.draw !== undefined) ? review.positions.map((p) => p.draw || 0) : null });
+    const share = new Graph({ ...common, kind: "share", label: "Chances along the game", height: low ? 88 : 118, marks, over: `area-${tone(second)}`, under: `area-${tone(first)}`,
+      values: review.positions.map(chancesOf),
+      draws: board.draws && review.positions.some((p) => p.draw !== undefined) ? review.positions.map((p) => p.draw || 0) : null });
     graphs.push(share);
-    parts.push(html("h2", null, isGo ? "Black's chances" : "White wins, draws, Black wins", html("span", { text: "click or drag to go there" })), share.node);
+    parts.push(html("h2", null, board.draws ? `${sideName(first)} wins, draws, ${sideName(second)} wins` : `${sideName(first)}'s chances`, html("span", { text: "click or drag to go there" })), share.node);
   }
   const leads = review.positions.map((p) => leadOf(p, first));
   const left = review.positions.map((p) => (p.moves_left === undefined ? null : p.moves_left));
@@ -308,9 +296,9 @@ function drawGraphs() {
     graphs.push(score);
     parts.push(html("h2", null, "Score", html("span", { text: `±${score.limit.toFixed(0)} points, up is ${sideName(first)}` })), score.node);
   } else if (left.some((v) => v !== null)) {
-    const score = new Graph({ ...common, kind: "score", from: 0, label: "Half-moves left", height: low ? 48 : 60, values: left, least: 20 });
+    const score = new Graph({ ...common, kind: "score", from: 0, label: `${capital(board.unit)} left`, height: low ? 48 : 60, values: left, least: 20 });
     graphs.push(score);
-    parts.push(html("h2", null, "Half-moves left", html("span", { text: `0 to ${score.limit.toFixed(0)}` })), score.node);
+    parts.push(html("h2", null, `${capital(board.unit)} left`, html("span", { text: `0 to ${score.limit.toFixed(0)}` })), score.node);
   }
   if (parts.length) box.replaceChildren(...parts); else box.hidden = true;
 }
@@ -371,14 +359,14 @@ function listen() {
   });
   for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", () => selectTab(tab.id.slice(4)));
   window.addEventListener("hashchange", followHash);
-  if (searched && isGo) listenToBoard();
+  if (searched && board.moveAt) listenToBoard();
 }
 
-// On the Go board a candidate's variation shows while the pointer is on its point, and stays after a click.
+// A candidate's variation shows while the pointer is on its point, and stays after a click.
 function listenToBoard() {
   const candidateAt = (event) => {
-    const vertex = state.shown.policy ? board.vertexAt(event) : null;
-    const at = (review.positions[state.ply].candidates || []).findIndex((candidate) => candidate.move === vertex);
+    const move = state.shown.policy ? board.moveAt(event) : null;
+    const at = (review.positions[state.ply].candidates || []).findIndex((candidate) => candidate.move === move);
     return at < 0 ? null : at;
   };
   const box = byId("board");
@@ -405,7 +393,10 @@ function hashPly() {
   return Number.parseInt(wanted.get("move") || "0", 10) || 0;
 }
 
-if (isGo) document.documentElement.style.setProperty("--ratio", (review.game.xsize + 1.24) / (review.game.ysize + 1.24));
+document.documentElement.style.setProperty("--ratio", board.ratio);
+for (const [name, colour] of Object.entries(board.palette || {})) document.documentElement.style.setProperty(name, colour);
+document.body.classList.add(...(board.classes || []));
+if (hasPoints) document.body.classList.add("scored");
 drawHead();
 drawToggles();
 drawGraphs();

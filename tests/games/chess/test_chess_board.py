@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keima.games.chess import Position, attacks, board
+from keima.games.chess import ending as ending_of
+from keima.games.chess.perft import perft
 from keima.jit import njit
 
 START = chess.STARTING_FEN
@@ -48,25 +50,25 @@ def counts(table: dict[str, tuple[int, ...]], slow: bool) -> list[tuple[str, int
 
 @pytest.mark.parametrize(("fen", "depth", "count"), counts(COUNTS, slow=False))
 def test_perft_equals_the_published_counts(fen: str, depth: int, count: int) -> None:
-    assert board.perft(Position.from_fen(fen).state, depth) == count
+    assert perft(Position.from_fen(fen).state, depth) == count
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("fen", "depth", "count"), counts(COUNTS, slow=True))
 def test_perft_equals_the_published_counts_deep_down(fen: str, depth: int, count: int) -> None:
-    assert board.perft(Position.from_fen(fen).state, depth) == count
+    assert perft(Position.from_fen(fen).state, depth) == count
 
 
 @pytest.mark.parametrize(("fen", "depth", "count"), counts(COUNTS_960, slow=False))
 def test_perft_equals_the_published_chess960_counts(fen: str, depth: int, count: int) -> None:
-    assert board.perft(Position.from_fen(fen, chess960=True).state, depth) == count
+    assert perft(Position.from_fen(fen, chess960=True).state, depth) == count
 
 
 def test_perft_of_nothing_is_one_and_leaves_the_position_alone() -> None:
     position = Position.from_fen(KIWIPETE)
     before = position.state.tobytes()
-    assert board.perft(position.state, 0) == 1
-    board.perft(position.state, 3)
+    assert perft(position.state, 0) == 1
+    perft(position.state, 3)
     assert position.state.tobytes() == before
 
 
@@ -113,7 +115,7 @@ def play_beside_python_chess(oracle: chess.Board, seed: int, plies: int) -> None
         assert position.fen() == oracle.fen()
         assert position.in_check == oracle.is_check()
         assert position.repetitions == repetitions(oracle)
-        assert board.insufficient_material(position.state[0]) == oracle.is_insufficient_material()
+        assert ending_of.insufficient_material(position.state[0]) == oracle.is_insufficient_material()
         assert position.is_over == (oracle.outcome() is not None)
         if not moves:
             return
@@ -192,16 +194,16 @@ def test_a_state_has_no_padding() -> None:
 
 def test_the_search_stops_where_lc0_stops() -> None:
     def ending(position: Position) -> int:
-        return int(board.ending(position.state[0], len(position.legal_codes)))
+        return int(ending_of.ending(position.state[0], len(position.legal_codes)))
 
     dance = ["g1f3", "g8f6", "f3g1", "f6g8"]
-    assert ending(Position.start()) == board.ONGOING
-    assert ending(Position.from_fen(None, dance)) == board.ONGOING
-    assert ending(Position.from_fen(None, dance * 2)) == board.THREEFOLD
-    assert ending(Position.from_fen("7k/5Q2/6K1/8/8/8/8/8 w - - 99 60", ["f7f1"])) == board.FIFTY_MOVES
-    assert ending(Position.from_fen("7k/5Q2/6K1/8/8/8/8/8 w - - 99 60", ["f7g7"])) == board.CHECKMATE
-    assert ending(Position.from_fen("7k/5Q2/6K1/8/8/8/8/8 b - - 0 60")) == board.STALEMATE
-    assert ending(Position.from_fen("7k/8/6K1/8/8/8/8/4B3 b - - 0 60")) == board.INSUFFICIENT
+    assert ending(Position.start()) == ending_of.ONGOING
+    assert ending(Position.from_fen(None, dance)) == ending_of.ONGOING
+    assert ending(Position.from_fen(None, dance * 2)) == ending_of.THREEFOLD
+    assert ending(Position.from_fen("7k/5Q2/6K1/8/8/8/8/8 w - - 99 60", ["f7f1"])) == ending_of.FIFTY_MOVES
+    assert ending(Position.from_fen("7k/5Q2/6K1/8/8/8/8/8 w - - 99 60", ["f7g7"])) == ending_of.CHECKMATE
+    assert ending(Position.from_fen("7k/5Q2/6K1/8/8/8/8/8 b - - 0 60")) == ending_of.STALEMATE
+    assert ending(Position.from_fen("7k/8/6K1/8/8/8/8/4B3 b - - 0 60")) == ending_of.INSUFFICIENT
 
 
 def rook_round() -> list[str]:

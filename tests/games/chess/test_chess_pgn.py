@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from keima.errors import BadRecord, IllegalMove
 from keima.games.chess import Position
-from keima.games.chess.pgn import GameRecord, PlayedMove, format_pgn, read_pgn, read_pgn_text, write_pgn
+from keima.games.chess.records import GameRecord, PlayedMove, format_pgn, read_pgn_text
+from keima.games.files import read_records
 
 ANNOTATED = """\
 [Event "Casual"]
@@ -156,10 +157,10 @@ def test_files_plain_zipped_and_gzipped_hold_the_same_games(tmp_path: Path) -> N
     with zipfile.ZipFile(archive, "w") as members:
         members.writestr("inside/a.pgn", MIXED)
         members.writestr("readme.txt", "nothing")
-    expected = [game.moves if isinstance(game, GameRecord) else game.message for game in read_pgn(plain)]
+    expected = [game.moves if isinstance(game, GameRecord) else game.message for game in read_records([plain])]
     assert len(expected) == 7
     for path in (packed, archive):
-        assert [g.moves if isinstance(g, GameRecord) else g.message for g in read_pgn(path)] == expected
+        assert [g.moves if isinstance(g, GameRecord) else g.message for g in read_records([path])] == expected
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", gzip.compress(MIXED.encode())[:-200], b"PK\x03\x04rubbish", None])
@@ -167,7 +168,7 @@ def test_files_that_cannot_be_read_are_reported_not_raised(tmp_path: Path, conte
     path = tmp_path / ("a.zip" if content and content.startswith(b"PK") else "a.pgn")
     if content is not None:
         path.write_bytes(content)
-    last = list(read_pgn(path))[-1]
+    last = list(read_records([path]))[-1]
     assert isinstance(last, BadRecord)
     assert str(path) in str(last)
 
@@ -175,29 +176,47 @@ def test_files_that_cannot_be_read_are_reported_not_raised(tmp_path: Path, conte
 def test_names_in_latin_1_and_utf_8_are_read(tmp_path: Path) -> None:
     path = tmp_path / "names.pgn"
     path.write_bytes('[White "Réti"]\n\n1. Nf3 *\n\n'.encode() + '[White "Grünfeld"]\n\n1. d4 *\n'.encode("latin-1"))
-    names = [game.players["w"] for game in read_pgn(path) if isinstance(game, GameRecord)]
+    names = [game.players["w"] for game in read_records([path]) if isinstance(game, GameRecord)]
     assert names == ["Réti", "Grünfeld"]
 
 
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+def test_what_is_written_is_read_back() -> None:
     before = [game for game in read_pgn_text(MIXED) if isinstance(game, GameRecord)]
-    for name in ("games.pgn", "games.pgn.gz"):
-        write_pgn(tmp_path / name, before)
-        after = [game for game in read_pgn(tmp_path / name) if isinstance(game, GameRecord)]
-        assert [game.line for game in after] == [game.line for game in before]
-        assert [game.comment for game in after] == [game.comment for game in before]
-        assert [game.result for game in after] == [game.result for game in before]
-        assert [game.start.fen() for game in after] == [game.start.fen() for game in before]
-        assert [game.players for game in after] == [game.players for game in before]
+    after = games("".join(map(format_pgn, before)))
+    assert [game.line for game in after] == [game.line for game in before]
+    assert [game.comment for game in after] == [game.comment for game in before]
+    assert [game.result for game in after] == [game.result for game in before]
+    assert [game.start.fen() for game in after] == [game.start.fen() for game in before]
+    assert [game.players for game in after] == [game.players for game in before]
 
 
-def test_a_record_that_cannot_be_played_leaves_the_file_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "games.pgn"
-    path.write_text("before")
+def test_a_comment_before_a_cut_variation_goes_with_it() -> None:
+    """It came to stand before the next move of the main line, and was then written after the one before."""
+    (game,) = games("1. e4 e5 (1... {beyond} Qxh9 2. d4) 2. Nf3 {here} *")
+    assert [move.comment_before for move in game.line] == ["", "", ""]
+    (again,) = games(format_pgn(game))
+    assert again.line == game.line
+
+
+@pytest.mark.parametrize(
+    ("comment", "read"),
+    [("a {b} c", "a (b) c"), ("one\n[Event two]", "one\n [Event two]"), (" x\n\n% ; y ", "x\n\n% ; y"), ("{", "{")],
+)
+def test_what_a_comment_cannot_hold_is_changed_and_no_more(comment: str, read: str) -> None:
+    record = GameRecord(Position.start(), (PlayedMove("e2e4", "e4", comment),), comment=comment)
+    (again,) = games(format_pgn(record))
+    assert (again.comment, again.line[0].comment) == (read, read)
+
+
+def test_a_result_that_is_none_is_unknown() -> None:
+    (game,) = games('[Result "O-O"]\n\n1. e4 *\n')
+    assert (game.result, len(game.moves)) == ("*", 1)
+    assert format_pgn(game).endswith("1. e4 *\n\n")
+
+
+def test_a_record_that_cannot_be_played_is_not_written() -> None:
     with pytest.raises(IllegalMove):
-        write_pgn(path, [GameRecord(Position.start(), (PlayedMove("e2e5", "e5"),))])
-    assert path.read_text() == "before"
-    assert [file.name for file in tmp_path.iterdir()] == ["games.pgn"]
+        format_pgn(GameRecord(Position.start(), (PlayedMove("e2e5", "e5"),)))
 
 
 def test_a_game_that_was_played_here_becomes_a_record() -> None:

@@ -25,6 +25,7 @@ from keima.games.go import Position
 from keima.games.go import history as rules_of
 from keima.games.go.board import MAX_POINTS
 from keima.games.go.history import HISTORY, KO_HASHES
+from keima.games.go.moves import play_move
 from keima.games.go.vertices import board_locs, vertex_to_loc, xy_to_vertex
 from tests.games.go.go_drawing import (
     TRIPLE_KO,
@@ -115,7 +116,7 @@ def test_every_state_of_katagos_random_games() -> None:
                     if colour != h["to_play"]:
                         rules_of.give_turn(b, h, colour)
                     assert rules_of.is_playable(b, h, loc, colour)
-                    rules_of.play_move(b, h, loc, colour)
+                    play_move(b, h, loc, colour)
                 text = state_text(b, h)
                 crc = int(game["states"][8 * i : 8 * i + 8], 16)
                 assert zlib.crc32(text.encode()) == crc, f"game {number}, after move {i} ({letter} {vertex}): {text}"
@@ -399,9 +400,9 @@ def test_in_a_very_long_game_the_oldest_situations_are_forgotten() -> None:
     empty = Position.start(5).board[0]["hash"]
     assert rules_of.occurrences(h, empty) == 1
     for i in range(KO_HASHES - 2):
-        rules_of.play_move(b, h, 1, 2 - i % 2)
+        play_move(b, h, 1, 2 - i % 2)
     assert rules_of.occurrences(h, empty) == 1
-    rules_of.play_move(b, h, 1, int(h["to_play"]))
+    play_move(b, h, 1, int(h["to_play"]))
     assert rules_of.occurrences(h, empty) == 0
     assert rules_of.occurrences(h, b["hash"]) == KO_HASHES
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import keima
 from keima.errors import BadPosition, IllegalMove
+from keima.games.game import stack
 from keima.games.go import Position, Rules
-from keima.games.go.position import stack
 from keima.games.go.rules import NAMED_RULES
 from tests.games.go.go_drawing import TRIPLE_KO, TRIPLE_KO_ROUND, drawn, position_of, stripped
 
@@ -207,16 +207,16 @@ def test_json_there_and_back(xsize: int, ysize: int, rules: str, encore: bool, k
 @pytest.mark.parametrize(
     ("fields", "error", "message"),
     [
-        ({"xsize": "9"}, BadPosition, "whole numbers"),
+        ({"xsize": "9"}, BadPosition, "whole number"),
         ({"xsize": 9, "moves": [["B"]]}, BadPosition, "pair"),
         ({"xsize": 9, "moves": [["B", 3]]}, BadPosition, "pair"),
-        ({"xsize": 9, "moves": [["X", "A1"]]}, BadPosition, "colour"),
+        ({"xsize": 9, "moves": [["X", "A1"]]}, BadPosition, "item 1: expected"),
         ({"xsize": 9, "moves": [["B", "A1"], ["W", "A1"]]}, IllegalMove, r"move 2 \(W A1\): occupied"),
         ({"xsize": 9, "initialStones": [["B", "A1"], ["W", "A1"]]}, BadPosition, "already"),
         ({"xsize": 9, "rules": 4}, BadPosition, "rules"),
         ({"xsize": 9, "moves": 5}, BadPosition, "moves"),
         ({"xsize": 9, "handicap": "D4"}, BadPosition, "handicap"),
-        ({"xsize": 9, "to_play": "?"}, BadPosition, "colour"),
+        ({"xsize": 9, "to_play": "?"}, BadPosition, "to_play"),
     ],
 )
 def test_json_that_is_no_position(fields: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -240,7 +240,8 @@ def test_from_moves_with_initial_stones_and_a_turn() -> None:
 
 def test_stacking_positions_for_encoders() -> None:
     games = [Position.start(5).play("A1"), Position.start(5, "japanese").play("A1", "B2")]
-    boards, histories = stack(games)
+    records = stack(games)
+    boards, histories = records["board"], records["history"]
     assert (len(boards), len(histories)) == (2, 2)
     for i, game in enumerate(games):
         assert boards[i].tobytes() == game.board.tobytes()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import zipfile
+from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -12,15 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keima.errors import BadRecord, IllegalMove
+from keima.games.files import read_records
+from keima.games.go.records import RECORDS, Edit, GameRecord, parse_sgf, write_sgf
 from keima.games.go.rules import Rules
-from keima.games.go.sgf import GameRecord, fixed_handicap, parse_sgf, read_sgf, write_sgf
 from keima.games.go.sgf_text import guess_encoding, split_games
+from keima.games.go.vertices import fixed_handicap
 
 SMALL = "(;GM[1]FF[4]SZ[9]KM[6.5]RU[Japanese]PB[Ada]PW[Bo]BR[3d]WR[1k]DT[2001-02-03]RE[B+2.5];B[ee];W[gc];B[];W[tt])"
 
 
 def read_all(path: Path) -> list[GameRecord | BadRecord]:
-    return list(read_sgf(path))
+    return list(read_records([path]))
 
 
 class TestOneGame:
@@ -146,9 +150,20 @@ class TestSetup:
         record = parse_sgf("(;SZ[9];B[aa];W[bb]AB[aa]AE[cc];B[dd])")
         assert len(record.moves) == 3
 
-    def test_setup_that_changes_the_board_in_mid_game_is_refused(self) -> None:
-        with pytest.raises(BadRecord, match=r"after move 1: AB at C7 changes the board"):
-            parse_sgf("(;SZ[9];B[aa];AB[cc];W[bb])")
+    def test_setup_that_changes_the_board_in_mid_game_begins_a_game_of_its_own(self) -> None:
+        record = parse_sgf("(;SZ[9];B[aa];AB[cc]AW[dc]AE[aa];W[bb];AE[bb]PL[W])")
+        assert record.edits == (Edit(1, (("", "A9"), ("B", "C7"), ("W", "D7"))), Edit(2, (("", "B8"),), "W"))
+        start, once, twice = record.positions()
+        assert start.on_board() == []
+        assert once.on_board() == [("B", "C7"), ("W", "D7")]
+        assert (once.to_play, once.moves) == ("W", ())
+        assert twice.on_board() == once.on_board()
+        assert (twice.to_play, record.final()) == ("W", twice)
+        assert parse_sgf(write_sgf(record)) == replace(record, notes=())
+
+    def test_setup_in_mid_game_that_cannot_stand_is_refused(self) -> None:
+        with pytest.raises(BadRecord, match="no liberty"):
+            parse_sgf("(;SZ[9];B[ba];AW[aa]AB[ab];W[ee])")
 
     def test_a_stone_set_up_without_liberties_is_refused(self) -> None:
         record = parse_sgf("(;SZ[9]AW[aa]AB[ab][ba];B[ee])", source="x.sgf")
@@ -166,6 +181,26 @@ class TestSetup:
 
     def test_no_fixed_handicap_where_there_is_no_custom(self) -> None:
         assert fixed_handicap(5, (8, 8)) == fixed_handicap(2, (5, 5)) == fixed_handicap(10, (19, 19)) == ()
+
+
+class TestCharsets:
+    @pytest.mark.parametrize("name", ["utf-16", "hex", "rot13", "idna", "unicode_escape", "cp037", "undefined", "zlib"])
+    def test_codecs_that_sgf_cannot_be_in_are_not_believed(self, name: str) -> None:
+        data = f"(;CA[{name}]SZ[9]C[\xe9t\xe9]KM[6.5];B[aa])".encode("latin-1")
+        record = parse_sgf(data)
+        assert (record.comments, record.moves) == ({0: "été"}, (("B", "A9"),))
+        (read,) = RECORDS.read(BytesIO(data))
+        assert isinstance(read, GameRecord)
+        assert read.comments == record.comments
+
+    def test_latin_9_is_not_latin_1(self) -> None:
+        assert parse_sgf("(;CA[ISO-8859-15]SZ[9]C[3 €])".encode("iso8859-15")).comments == {0: "3 €"}
+
+    def test_a_comment_about_sgf_is_no_new_game(self) -> None:
+        record = parse_sgf("(;SZ[9]KM[6.5]RU[Chinese];B[aa])")
+        record = replace(record, comments={1: "write (;GM[1]) or ( ;SZ[9"})
+        (again,) = RECORDS.read(BytesIO(write_sgf(record).encode()))
+        assert again == record
 
 
 class TestErrors:
@@ -192,15 +227,7 @@ class TestErrors:
         with pytest.raises(IllegalMove, match=r"bad\.sgf: move 3 \(B A9\): occupied by a black stone"):
             list(record.positions())
         with pytest.raises(IllegalMove, match=r"bad\.sgf: move 3 \(B A9\)"):
-            record.check()
-
-    def test_check_makes_an_illegal_game_a_bad_record(self, tmp_path: Path) -> None:
-        path = tmp_path / "two.sgf"
-        path.write_text("(;SZ[9];B[aa];W[aa])\n\n(;SZ[9];B[aa];W[bb])")
-        bad, good = read_sgf(path, check=True)
-        assert isinstance(bad, BadRecord)
-        assert "game 1 (line 1): move 2 (W A9)" in str(bad)
-        assert isinstance(good, GameRecord)
+            record.final()
 
 
 class TestManyGames:
@@ -363,20 +390,21 @@ class TestRoundTripAndFuzz:
 
 class TestRealGames:
     def test_lee_sedol_against_alphago(self, reference: Path) -> None:
-        records = list(read_sgf(reference / "data" / "go" / "lee-sedol", check=True))
+        records = read_all(reference / "data" / "go" / "lee-sedol")
+        assert [record.final().result for record in records if isinstance(record, GameRecord)] == [None] * 5
         assert all(isinstance(r, GameRecord) for r in records)
         assert sorted(len(r.moves) for r in records if isinstance(r, GameRecord)) == [176, 180, 186, 211, 280]
         assert {r.komi for r in records if isinstance(r, GameRecord)} == {7.5}
 
     def test_the_first_games_of_a_month_of_tygem(self, reference: Path) -> None:
         path = reference / "data" / "go" / "tygem-2010-06.sgf.gz"
-        games = [game for game, _ in zip(read_sgf(path, check=True), range(200), strict=False)]
+        games = [game for game, _ in zip(read_records([path]), range(200), strict=False)]
         assert all(isinstance(game, GameRecord) for game in games)
         assert [game.index for game in games if isinstance(game, GameRecord)] == list(range(1, 201))
 
     @pytest.mark.slow
     def test_the_whole_month_is_read(self, reference: Path) -> None:
         path = reference / "data" / "go" / "tygem-2010-06.sgf.gz"
-        kinds = [type(game) for game in read_sgf(path)]
+        kinds = [type(game) for game in read_records([path])]
         assert kinds.count(GameRecord) == 9080
         assert BadRecord not in kinds

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keima.games.go import Position
-from keima.games.go.symmetry import (
+from keima.games.go.vertices import (
     SYMMETRIES,
     compose,
     inverse,

@@ -1,0 +1,209 @@
+"""`keima compress`: networks made smaller and faster for deployment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from keima.cli.common import Quiet, RunFolder, Settings, open_network, say
+from keima.errors import BadRequest
+from keima.plain import Data
+
+if TYPE_CHECKING:
+    from keima.systems.network import Network
+    from keima.training.distill.comparison import Standing
+    from keima.training.run.recipe import Recipe
+
+_BATCH = 64
+_COMPARED = 6
+"""One batch of so many is kept aside to compare on."""
+
+FOLD_EXAMPLES = """Examples:
+
+\b
+  keima compress fold kata1-b6c96.bin.gz b6c96-folded.bin.gz
+  keima compress fold lc0-unfolded.pb.gz folded.safetensors
+"""
+
+PRUNE_EXAMPLES = """Examples:
+
+\b
+  keima compress prune g170-b6c96.bin.gz b6c64.bin.gz --channels 64 --data games.parquet
+  keima compress prune lc0-10x128.pb.gz lc0-6x64.pb.gz --channels 64 --blocks 6 --data train.parquet --data more.parquet
+  keima compress prune leela-zero.txt.gz narrow.txt.gz --channels 192
+
+The result answers worse than the original; train it on with `keima compress distill` (docs/compress.md).
+"""
+
+DISTILL_EXAMPLES = """Examples:
+
+\b
+  keima compress distill student.toml -o runs/student
+  keima compress distill student.toml --set teacher.network=b18c384nbt.bin.gz --games 200 --visits 400
+
+The recipe is one of `keima train` with a [teacher] (docs/training.md). Started again, it goes on where it stopped.
+"""
+
+app = typer.Typer(
+    help="Make a network smaller and faster for deployment.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    epilog=FOLD_EXAMPLES,
+)
+
+
+@app.callback()
+def _compress() -> None:
+    """Make a network smaller and faster for deployment."""
+
+
+@app.command("fold", epilog=FOLD_EXAMPLES)
+def fold(
+    source: Annotated[str, typer.Argument(metavar="IN", help="Network file, of any supported format.")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="Its ending chooses the format.")],
+) -> None:
+    """Fold batch norms into the convolutions before them: fewer operations, the same answers to 1e-5."""
+    from keima.compress.fold import fold as fold_network
+    from keima.systems.files.load import save
+
+    network = open_network(source)
+    before = sum(parameter.numel() for parameter in network.parameters())
+    folded = fold_network(network)
+    after = sum(parameter.numel() for parameter in folded.parameters())
+    save(folded, target)
+    say(f"{target}: {before:,} parameters before, {after:,} after")
+
+
+@app.command("prune", epilog=PRUNE_EXAMPLES)
+def prune(
+    source: Annotated[str, typer.Argument(metavar="IN", help="Network file, of any supported format.")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="Its ending chooses the format.")],
+    channels: Annotated[int | None, typer.Option(help="Channels of the trunk to keep; all if not given.")] = None,
+    blocks: Annotated[int | None, typer.Option(help="Residual blocks to keep; all if not given.")] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STORE.parquet", help="Games to measure by and to fit the weights on; may be repeated."),
+    ] = None,
+    positions: Annotated[int, typer.Option(min=64, help="Positions taken from the games.")] = 2048,
+) -> None:
+    """Cut away the channels (and blocks) that matter least: a smaller network, to be trained on by distillation.
+
+    With games the choice is much better, and the weights that are left are fitted anew to what the whole network
+    computes; without, both follow from the weights alone.
+    """
+    from keima.compress.agreement import agreement
+    from keima.compress.prune import prune as prune_network
+    from keima.systems.files.load import save
+
+    network = open_network(source)
+    batches = _inputs(network, data or [], positions)
+    compared = batches[::_COMPARED]
+    fitted = [batch for number, batch in enumerate(batches) if number % _COMPARED]
+    pruned = prune_network(network, channels, blocks=blocks, batches=fitted)
+    save(pruned, target)
+    before, after = (sum(parameter.numel() for parameter in one.parameters()) for one in (network, pruned))
+    say(f"{target}: {before:,} parameters before, {after:,} after")
+    if batches:
+        say(f"{target}: {agreement(network, pruned, compared).summary()}")
+
+
+def _inputs(network: Network, stores: list[str], positions: int) -> list[Data]:
+    """Inputs of about `positions` positions, as many from each store, and of those to compare on; tensors."""
+    from keima.training.data.batches import Loader
+    from keima.training.data.store import GameStore
+
+    found = []
+    for store in stores:
+        count = -(-positions * _COMPARED // ((_COMPARED - 1) * _BATCH * len(stores)))
+        with Loader(GameStore.open(store), network.encoding, _BATCH, targets=(), workers=1) as made:
+            found += [dict(next(made).torch().inputs) for _ in range(count)]
+    return found
+
+
+@app.command("distill", epilog=DISTILL_EXAMPLES)
+def distill(
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe with a [teacher], TOML.")],
+    output: RunFolder = None,
+    settings: Settings = None,
+    games: Annotated[int, typer.Option(min=0, help="Games of each match against the teacher; 0 plays none.")] = 40,
+    visits: Annotated[int, typer.Option(min=1, help="Of both, in the match at equal visits.")] = 100,
+    seconds: Annotated[float, typer.Option(min=0.001, help="Of both for a move, in the match at equal time.")] = 0.1,
+    precision: Annotated[str, typer.Option(help="Of the timing and the matches: auto, f32 or bf16.")] = "auto",
+    positions: Annotated[int, typer.Option(min=64, help="Held-out positions of the comparison.")] = 4096,
+    quiet: Quiet = False,
+) -> None:
+    """Train a small network to answer as a large one; then say how it stands beside its teacher.
+
+    Accuracy and value error on the recipe's held-out games, evaluations a second on this machine, and by two matches
+    the Elo difference at equal visits and at equal time; the same as JSON in RUN/comparison.json.
+    """
+    from keima.atomic import replacing
+    from keima.cli.training.train import check_installed, watcher
+    from keima.training.run.loop import train
+    from keima.training.run.recipe import read_recipe
+
+    check_installed()
+    read = read_recipe(recipe, settings or ())
+    if not read.teacher.network:
+        raise read.error("teacher.network", "is missing: distillation needs a teacher")
+    if not read.data.test:
+        raise read.error("data.test", "is missing: student and teacher are compared on held-out games")
+    folder = Path(output or Path("runs") / Path(recipe).stem)
+    student = train(read, folder, watcher(quiet)).network
+    rows = [_standing(path, read, precision, positions) for path in (student, Path(read.teacher.network))]
+    for line in _table(rows):
+        print(line)
+    matches = {}
+    if games:
+        for name, limit in (("visits", f"visits={visits}"), ("time", f"seconds={seconds}")):
+            matches[name] = _play(student, read, f"{limit},precision={precision}", games, folder / f"match-{name}")
+            print(f"student against teacher at equal {name} ({limit}): {matches[name]['words']}")
+    with replacing(folder / "comparison.json", "w") as stream:
+        contents = {"student": rows[0].to_json(), "teacher": rows[1].to_json(), "matches": matches}
+        stream.write(json.dumps(contents, indent=1, ensure_ascii=False) + "\n")
+
+
+def _standing(path: Path, recipe: Recipe, precision: str, positions: int) -> Standing:
+    """One network's figures on the recipe's held-out games."""
+    from keima.training.distill.comparison import standing
+    from keima.training.run.preflight import check_store, position_filter
+
+    network = open_network(str(path))
+    chosen = position_filter(recipe)
+    store = check_store(recipe, "test", network)
+    return standing(network, store, positions=positions, chosen=chosen, precision=precision)
+
+
+def _table(rows: list[Standing]) -> list[str]:
+    """The figures of student and teacher, a line each."""
+    lines = ["            parameters   top-1   top-5  cross-entropy  value MSE  evaluations/s"]
+    for title, row in zip(("student", "teacher"), rows, strict=True):
+        found = row.evaluation
+        shares = [f"{100 * share:6.2f}%" if share is not None else "      –" for share in (found.top1, found.top5)]
+        entropy, error = (
+            f"{number:.4f}" if number is not None else "–" for number in (found.cross_entropy, found.value_mse)
+        )
+        numbers = f"{row.parameters:>12,} {' '.join(shares)}  {entropy:>13}  {error:>9}  {row.per_second:>13,.0f}"
+        lines.append(f"{title:10}{numbers}")
+    return lines
+
+
+def _play(student: Path, recipe: Recipe, limits: str, games: int, folder: Path) -> Data:
+    """A match of student (A) and teacher (B) on the games' board, kept in a folder of its own."""
+    from keima.cli.match import standing as words_of
+    from keima.engines.match.match import Match, MatchOptions
+    from keima.systems.files.load import load
+    from keima.training.data.store import GameStore
+    from keima.training.distill.comparison import first_board
+
+    size = first_board(GameStore.open(recipe.data.test), load(student))
+    paths = (str(student), recipe.teacher.network)
+    for path in paths:
+        if "," in path:
+            raise BadRequest("a match cannot be played with a file whose name has a comma", source=path)
+    ours, theirs = (f"{path},name={name},{limits}" for path, name in zip(paths, ("student", "teacher"), strict=True))
+    summary = Match(ours, theirs, MatchOptions(games=games, size=size), folder).run()
+    return {**summary.to_json(), "words": words_of(summary)}

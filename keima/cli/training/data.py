@@ -1,0 +1,197 @@
+"""`keima data`: collections of games made ready for training."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keima.cli.common import Backend, NetArgument, Output, Precision, open_network, open_output, say, write_line
+from keima.errors import BadRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from keima.training.data.importing import ImportReport, Progress
+
+IMPORT_EXAMPLES = """Examples:
+
+\b
+  keima data import games/ -o games.parquet
+  keima data import 2010-0?.sgf.gz -o games.parquet --broken broken.txt
+  keima data import lichess.pgn.gz -o lichess.parquet --min-moves 20
+"""
+INFO_EXAMPLES = """Examples:
+
+\b
+  keima data info games.parquet
+  keima data info games.parquet --json
+"""
+PLAY_EXAMPLES = """Examples:
+
+\b
+  keima data play kata1-b6c96.bin.gz -o nine.parquet --games 1000 --size 9
+  keima data play strong.bin.gz weak.safetensors -o games.parquet --temperature 0.8 --rules tromp-taylor
+"""
+SPLIT_EXAMPLES = """Examples:
+
+\b
+  keima data split games.parquet -o split --test-fraction 0.02
+  keima data split games.parquet -o split --test-date 2010-06
+  keima data split games.parquet -o split --test-source 'tygem-2010-06*'
+"""
+_SHOWN_BROKEN = 5
+_SHOWN_VALUES = 8
+
+app = typer.Typer(
+    help="Collections of games made ready for training.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    epilog=IMPORT_EXAMPLES,
+)
+
+StoreArgument = Annotated[str, typer.Argument(metavar="STORE", help="A .parquet game store, or a folder of them.")]
+
+
+@app.callback()
+def _data() -> None:
+    """Collections of games made ready for training."""
+
+
+@app.command("import", epilog=IMPORT_EXAMPLES)
+def import_(
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="SGF or PGN; .gz, .zip, folders too.")],
+    output: Annotated[str, typer.Option("-o", "--output", metavar="STORE", help="The .parquet file to write.")],
+    game: Annotated[str | None, typer.Option(help="go or chess, where a folder holds both.")] = None,
+    rules: Annotated[str | None, typer.Option(help="Go rules where a record names none.  [default: chinese]")] = None,
+    min_moves: Annotated[int, typer.Option(min=0, help="Leave out games with fewer moves (plies).")] = 10,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; all cores if not given.")] = None,
+    broken: Annotated[str | None, typer.Option(metavar="FILE", help="List every broken game there.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON on standard output.")] = False,
+) -> None:
+    """Read game records into a store; broken games and duplicates are left out, and counted."""
+    from keima.training.data.importing import import_games
+
+    with _progress() as progress:
+        report = import_games(
+            paths, output, game=game, rules=rules, min_moves=min_moves, workers=workers, progress=progress
+        )
+    if broken is not None:
+        with open_output(broken) as stream:
+            for source, reason in report.broken:
+                stream.write(f"{source}: {reason}\n")
+    if as_json:
+        with open_output("-") as stream:
+            write_line(stream, vars(report))
+        return
+    _tell_import(report, output, listed=broken)
+
+
+@app.command("play", epilog=PLAY_EXAMPLES)
+def play(
+    net: NetArgument,
+    opponent: Annotated[str | None, typer.Argument(metavar="[OPPONENT]", help="The same network if not given.")] = None,
+    output: Annotated[str, typer.Option("-o", "--output", metavar="STORE", help="The .parquet file to write.")] = "",
+    games: Annotated[int, typer.Option(min=1, help="How many games.")] = 1000,
+    size: Annotated[int, typer.Option(min=0, max=19, help="Go board; the network's own, or 19, if not given.")] = 0,
+    rules: Annotated[str, typer.Option(help="Rules that count area.")] = "chinese-kgs",
+    komi: Annotated[float, typer.Option(help="Points for White.")] = 7.5,
+    temperature: Annotated[float, typer.Option(min=0.01, help="Of the policies.")] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
+    precision: Precision = "auto",
+    backend: Backend = "auto",
+) -> None:
+    """Let policies play each other, without a search, and write their games to a store.
+
+    Each move is drawn from the policy among the moves that fill no own true eye; after two passes, or three times as
+    many moves as points, the area is counted with every stone alive.
+    """
+    from keima.inference.evaluator import Evaluator
+    from keima.training.reinforce.games import set_table
+    from keima.training.reinforce.playing import play_store
+    from keima.training.run.recipe import SelfplayRecipe
+
+    if not output:
+        raise BadRequest("name the store to write: -o STORE.parquet")
+    first = Evaluator(open_network(net), backend, precision)
+    second = first if opponent is None else Evaluator(open_network(opponent), backend, precision)
+    wanted = SelfplayRecipe(size=size, rules=rules, komi=komi, temperature=temperature)
+    table = set_table(wanted, first.network, second.network)
+    moves = play_store((first, second), table, games, output, seed=seed, progress=lambda n: say(f"{n:,} games"))
+    say(f"{output}: {games:,} games, {moves:,} moves")
+
+
+@app.command("info", epilog=INFO_EXAMPLES)
+def info(
+    store: StoreArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    output: Output = "-",
+) -> None:
+    """What a store holds: games, sizes, rules, results, ranks, dates."""
+    from keima.training.data.store import GameStore
+
+    found = GameStore.open(store).info()
+    with open_output(output) as stream:
+        if as_json:
+            stream.write(json.dumps(found, indent=2) + "\n")
+            return
+        for name, value in found.items():
+            stream.write(f"{name.replace('_', ' '):<16}{_shown(value)}\n")
+
+
+@app.command("split", epilog=SPLIT_EXAMPLES)
+def split(
+    store: StoreArgument,
+    output: Annotated[str, typer.Option("-o", "--output", metavar="DIR", help="For train.parquet, test.parquet.")],
+    test_source: Annotated[str | None, typer.Option(metavar="GLOB", help="Test games by their file's name.")] = None,
+    test_date: Annotated[str | None, typer.Option(metavar="DATE", help="Test games by date: 2010-06.")] = None,
+    test_fraction: Annotated[float | None, typer.Option(metavar="PART", help="About this part: 0.02.")] = None,
+) -> None:
+    """Divide a store into games to train on and games to test on."""
+    from keima.training.data.splitting import TestGames, split_store
+    from keima.training.data.store import GameStore
+
+    chosen = TestGames(test_source, test_date, test_fraction)
+    report = split_store(GameStore.open(store), output, chosen)
+    say(f"{output}: {report.train:,} games in train.parquet, {report.test:,} in test.parquet")
+
+
+@contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """A line that counts games on a terminal's standard error; None elsewhere."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with console.status("reading") as status:
+        yield lambda games, done, files: status.update(f"{games:,} games, {done:,} of {files:,} files")
+
+
+def _tell_import(report: ImportReport, output: str, listed: str | None) -> None:
+    """The report in words, on standard error."""
+    left_out = {"duplicates": report.duplicates, "too short": report.short, "broken": len(report.broken)}
+    rate = (report.games + sum(left_out.values())) / max(report.seconds, 1e-9)
+    say(
+        f"{output}: {report.games:,} games of {report.game}, {report.moves:,} moves, {report.bytes / 1e6:,.1f} MB, "
+        f"from {report.files:,} files in {report.seconds:.1f} s ({rate:,.0f} read a second)"
+    )
+    if any(left_out.values()):
+        say("left out: " + ", ".join(f"{count:,} {name}" for name, count in left_out.items() if count))
+    for source, reason in report.broken[:_SHOWN_BROKEN]:
+        say(f"  {source}: {reason}")
+    more = len(report.broken) - _SHOWN_BROKEN
+    if more > 0:
+        say(f"  and {more:,} more; " + (f"all are listed in {listed}" if listed else "--broken FILE lists all"))
+
+
+def _shown(value: Any) -> str:
+    """A value of the summary in one line."""
+    if isinstance(value, dict):
+        parts = [f"{name} {_shown(inner)}" for name, inner in value.items() if inner not in ("", {})]
+        more = len(parts) - _SHOWN_VALUES
+        return ", ".join(parts[:_SHOWN_VALUES]) + (f", … {more} more" if more > 0 else "")
+    return f"{value:,}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)

@@ -1,1 +1,0 @@
-"""Position → input planes, and policy index ↔ move: one file per system."""

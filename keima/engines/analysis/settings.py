@@ -1,0 +1,199 @@
+"""Settings of an analysis engine, by KataGo's names: in its configuration files, on its command line, in queries.
+
+What a setting does here is what it does there, as far as the search here has the same thing. Names KataGo knows and
+keima has no use for are told apart from names nobody knows, which are probably mistyped.
+
+Sources: KataGo v1.17.2 `cpp/configs/analysis_example.cfg`, `cpp/program/setup.cpp`, `docs/Analysis_Engine.md`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from keima.engines.named_settings import changes_of, is_known, read_number, value_of
+from keima.errors import BadRequest
+from keima.games.game import GAMES
+from keima.plain import Fields
+from keima.systems.parameters import Number, Parameters
+
+TO_MOVE = ""
+"""In a side's place: values are reported for the side to move."""
+MOST_VISITS = 1 << 30
+"""More than this many visits are as good as no limit."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for a query unless it says otherwise.
+
+    Attributes:
+        visits: visits of the root at which a search ends.
+        seconds: wall-clock seconds at which it ends, or None.
+        perspective: for which side values are reported, by one of its names in lower case, or `TO_MOVE`; None, and
+            where a game has no such side: the one that moves first.
+        pv_length: moves of a variation after its first.
+        profile: which human to imitate (KataGo's human networks), or None.
+        warn_unused: whether fields nobody knows are warned about.
+        workers: positions searched at the same time.
+        parameters: search parameters in place of the preset's, as (name, number) pairs in order of their names.
+    """
+
+    visits: int = 500
+    seconds: float | None = None
+    perspective: str | None = None
+    pv_length: int = 15
+    profile: str | None = None
+    warn_unused: bool = True
+    workers: int = 1
+    parameters: tuple[tuple[str, Number], ...] = ()
+
+    def with_parameters(self, more: Mapping[str, Number]) -> Settings:
+        """These settings with some search parameters set."""
+        return replace(self, parameters=tuple(sorted({**dict(self.parameters), **more}.items())))
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What became of some settings.
+
+    Attributes:
+        settings: with what could be set.
+        idle: KataGo's names that do nothing here.
+        unknown: names nobody knows.
+    """
+
+    settings: Settings
+    idle: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+def apply_settings(settings: Settings, changes: Fields) -> Applied:
+    """Settings changed by name.
+
+    Args:
+        settings: to begin with.
+        changes: values by KataGo's names, or by the names of keima's own search parameters; text or JSON values.
+
+    Raises:
+        BadRequest: a value its setting does not take; names the setting.
+    """
+    idle: list[str] = []
+    unknown: list[str] = []
+    for name, value in changes.items():
+        text = value.strip() if isinstance(value, str) else json.dumps(value)
+        if name in _ENGINE:
+            settings = _ENGINE[name](settings, name, text)
+        elif name == "nnRandomize":
+            settings = settings.with_parameters({"random_symmetry": _flag(name, text)})
+        elif is_known(name):
+            found = changes_of(name, text)
+            settings = settings.with_parameters(found)
+            if not found and value_of(name, Parameters()) is None:
+                idle.append(name)
+        elif name in IDLE or name.startswith(_IDLE_PREFIXES):
+            idle.append(name)
+        else:
+            unknown.append(name)
+    return Applied(settings, tuple(idle), tuple(unknown))
+
+
+def read_config(path: str) -> dict[str, str]:
+    """The settings of a KataGo configuration file: `name = value` a line, comments after #.
+
+    Raises:
+        BadRequest: it cannot be read, or a line is no setting.
+    """
+    try:
+        text = Path(path).read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadRequest(f"cannot be read: {getattr(error, 'strerror', None) or error}", source=path) from error
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        content = line.partition("#")[0].strip()
+        if content and not content.startswith("@"):
+            name, equals, value = content.partition("=")
+            if not equals or not name.strip():
+                raise BadRequest(f"expected name = value, found {content[:60]!r}", source=path, place=f"line {number}")
+            found[name.strip()] = value.strip().strip('"')
+    return found
+
+
+def read_overrides(text: str) -> dict[str, str]:
+    """The settings of a command line's `name=value,name=value`.
+
+    Raises:
+        BadRequest: a part is no setting.
+    """
+    found: dict[str, str] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, equals, value = part.partition("=")
+        if not equals or not name.strip():
+            raise BadRequest(f"-override-config: expected name=value, found {part[:60]!r}")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def read_perspective(text: str) -> str | None:
+    """`Settings.perspective` from KataGo's word for it; None for "auto".
+
+    Raises:
+        BadRequest: no side of any game, nor one of these words.
+    """
+    word = text.lower()
+    if word == "sidetomove":
+        return TO_MOVE
+    if word == "auto":
+        return None
+    if not any(word in game.analysis.sides for game in GAMES.values()):
+        raise BadRequest(f"reportAnalysisWinratesAs must be BLACK, WHITE or SIDETOMOVE, not {text[:40]!r}")
+    return word
+
+
+def _whole(name: str, text: str, least: int, most: int) -> int:
+    number = read_number(name, text)
+    if number != int(number) or not least <= number <= most:
+        raise BadRequest(f"{name} must be a whole number from {least} to {most}, not {text[:40]}")
+    return int(number)
+
+
+def _flag(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise BadRequest(f"{name} must be true or false, not {text[:40]}")
+    return text.lower() == "true"
+
+
+def _visits(settings: Settings, name: str, text: str) -> Settings:
+    return replace(settings, visits=min(_whole(name, text, 1, 1 << 50), MOST_VISITS))
+
+
+def _seconds(settings: Settings, name: str, text: str) -> Settings:
+    seconds = read_number(name, text)
+    if seconds < 0:
+        raise BadRequest(f"{name} must be at least 0 seconds, not {text[:40]}")
+    return replace(settings, seconds=seconds)
+
+
+_ENGINE: dict[str, Callable[[Settings, str, str], Settings]] = {
+    "maxVisits": _visits,
+    "maxPlayouts": _visits,
+    "maxTime": _seconds,
+    "reportAnalysisWinratesAs": lambda s, _, text: replace(s, perspective=read_perspective(text)),
+    "analysisPVLen": lambda s, name, text: replace(s, pv_length=_whole(name, text, 1, 1000)),
+    "humanSLProfile": lambda s, _, text: replace(s, profile=text or None),
+    "warnUnusedFields": lambda s, name, text: replace(s, warn_unused=_flag(name, text)),
+    "numAnalysisThreads": lambda s, name, text: replace(s, workers=_whole(name, text, 1, 16384)),
+}
+
+_IDLE_NAMES = """
+    allowResignation antiMirror assumeMultipleStartingBlackMovesAreHandicap avoidMYTDaggerHack
+    avoidRepeatedPatternUtility delayMoveMax delayMoveScale evalCacheMinVisits forDeterministicTesting friendlyPassOk
+    homeDataDir maxBoardXSizeForNNBuffer maxBoardYSizeForNNBuffer nodeTableShardsPowerOfTwo numEigenThreadsPerModel
+    numNNServerThreadsPerModel numSearchThreadsPerAnalysisThread openclReTunePerBoardSize ponderingEnabled
+    preventCleanupPhase requireMaxBoardSize searchFactorWhenWinning searchFactorWhenWinningThreshold useEvalCache
+"""
+IDLE = frozenset(_IDLE_NAMES.split())
+"""Further settings that do nothing here: KataGo's own machinery, or ways of playing that analyses have not."""
+_IDLE_PREFIXES = ("avoidSgf", "cuda", "gpu", "humanSL", "log", "metal", "nn", "opencl", "trt")

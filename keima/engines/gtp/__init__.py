@@ -1,0 +1,4 @@
+"""The Go Text Protocol."""
+
+GAME = "go"
+"""The game whose protocol this is."""

@@ -1,0 +1,169 @@
+"""Our networks as players of a match: with a search, or by their policy alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from keima.engines.match.players import NETWORK_OPTIONS, RESIGN, SEARCH_OPTIONS, Choice, GameState, Settings, Spec
+from keima.errors import BadRequest
+from keima.games.game import GAMES
+from keima.games.position import Position
+from keima.plain import Data
+from keima.search.limits import Limits
+from keima.search.search import Search, parameters_of
+from keima.systems.files.load import load_rollout
+
+if TYPE_CHECKING:
+    from keima.inference.evaluator import Evaluator
+
+
+class NetworkPlayer:
+    """What both kinds share: the evaluator, and the word on dead stones that it gives."""
+
+    def __init__(self, spec: Spec, evaluator: Evaluator) -> None:
+        self.name = spec.name
+        self.evaluator = evaluator
+
+    def dead_stones(self, state: GameState) -> frozenset[str] | None:
+        """As the game's own reading of the network has it."""
+        return GAMES[state.position.game].playing.dead_stones(self.evaluator, state.position)
+
+    def final_score(self, state: GameState) -> float | None:
+        """None: dead stones are its word."""
+        return None
+
+
+class PolicyPlayer(NetworkPlayer):
+    """A network's policy: of the moves it chooses among, the likeliest, or at temperature T one drawn by P^(1/T).
+
+    Options: temperature (0), plies (the temperature holds for so many of the game's moves; all), symmetry (0 … 7 or
+    "average"; 0), precision, backend, threads, and the network's own (`profile=rank_5k`).
+    """
+
+    def __init__(self, spec: Spec, evaluator: Evaluator) -> None:
+        super().__init__(spec, evaluator)
+        self._temperature = _Temperature(spec)
+        symmetry = spec.options.get("symmetry", "0")
+        self._symmetry = int(symmetry) if symmetry.isdecimal() else symmetry
+
+    def warm_up(self, position: Position) -> None:
+        """Compile and load what a first move would otherwise wait for.
+
+        Raises:
+            UnsupportedPosition: the network cannot take this position.
+            BadRequest: an option it does not have, or one it needs and did not get.
+        """
+        self.evaluator([position], symmetry=self._symmetry)
+
+    def new_game(self, state: GameState, seed: int) -> None:
+        """Draw anew."""
+        self._rng = np.random.default_rng(seed)
+
+    def move(self, state: GameState) -> Choice:
+        """The policy's move."""
+        answer = self.evaluator([state.position], symmetry=self._symmetry)[0]
+        temperature = self._temperature.of(state)
+        expects = None if answer.value is None else (answer.value + 1) / 2
+        moves = self.evaluator.network.choices(state.position, answer.policy)
+        weights = np.array([answer.policy[move] for move in moves]) + 1e-30
+        if temperature == 0:
+            return Choice(moves[int(weights.argmax())], expects)
+        weights = (weights / weights.max()) ** (1 / temperature)
+        return Choice(moves[int(self._rng.choice(len(moves), p=weights / weights.sum()))], expects)
+
+    def stop(self) -> None:
+        """One evaluation ends soon enough."""
+
+    def close(self) -> None:
+        """Nothing to let go: the evaluator is shared."""
+
+
+class SearchPlayer(NetworkPlayer):
+    """A network with our search.
+
+    Options: visits, seconds (a move), preset, any parameter of `keima.systems.parameters.Parameters`, rollout (a
+    rollout policy's file, for playouts), batch (leaves evaluated together), memory (bytes of the tree), temperature (0)
+    for the first `plies` moves of the game (30), resign, precision, backend, threads, and the network's own options
+    (`profile=rank_5k`).
+    """
+
+    def __init__(self, spec: Spec, evaluator: Evaluator, settings: Settings) -> None:
+        super().__init__(spec, evaluator)
+        self._temperature = _Temperature(spec, plies=30)
+        visits, self._seconds = spec.number("visits"), spec.number("seconds")
+        self._visits = None if visits is None else int(visits)
+        self._default_visits = settings.visits
+        self._resign = spec.number("resign", settings.resign) or 0.0
+        self._resign_turns = settings.resign_turns
+        known = {*NETWORK_OPTIONS, *SEARCH_OPTIONS, *spec.network_options(evaluator.network.encoding.options)}
+        overrides = {key: spec.number(key) or 0.0 for key in spec.options if key not in known}
+        self._search_options: Data = dict(overrides)
+        self._search_options["preset"] = spec.options.get("preset", "auto")
+        for option, argument in (("batch", "batch_size"), ("memory", "memory")):
+            if option in spec.options:
+                self._search_options[argument] = int(spec.number(option) or 0)
+        if "rollout" in spec.options:
+            self._search_options["rollout_policy"] = load_rollout(spec.options["rollout"])
+        Limits(visits=self._visits, seconds=self._seconds)
+        parameters_of(evaluator, self._search_options["preset"], overrides)
+        self._search: Search | None = None
+
+    def warm_up(self, position: Position) -> None:
+        """Compile and load what a first move would otherwise wait for.
+
+        Raises:
+            UnsupportedPosition: the network cannot take this position.
+            BadRequest: an option it does not have.
+        """
+        search = Search(self.evaluator, **{**self._search_options, "memory": 1 << 24})
+        search.set_position(position)
+        search.run(Limits(visits=32))
+
+    def new_game(self, state: GameState, seed: int) -> None:
+        """A tree of its own for each game."""
+        self._search = Search(self.evaluator, seed=seed, **self._search_options)
+        self._hopeless = 0
+
+    def move(self, state: GameState) -> Choice:
+        """Search, then the preset's choice; or give up."""
+        clock = state.clocks[state.position.to_play] if state.clocks else None
+        visits = self._visits
+        if visits is None and self._seconds is None and clock is None:
+            visits = self._default_visits
+        search = self._search
+        assert search is not None
+        search.set_position(state.position)
+        result = search.run(Limits(visits=visits, seconds=self._seconds, clock=clock))
+        expects = (result.value + 1) / 2
+        self._hopeless = self._hopeless + 1 if expects < self._resign else 0
+        if self._hopeless >= self._resign_turns and not state.clean_up:
+            return Choice(RESIGN, expects)
+        temperature = self._temperature.of(state)
+        return Choice(search.choose(temperature) if temperature else result.best, expects)
+
+    def stop(self) -> None:
+        """End the search under way."""
+        if self._search is not None:
+            self._search.stop()
+
+    def close(self) -> None:
+        """Let go of the tree."""
+        self._search = None
+
+
+class _Temperature:
+    """The temperature of a player's choice, by how far the game has come."""
+
+    def __init__(self, spec: Spec, plies: int | None = None) -> None:
+        self._temperature = spec.number("temperature", 0.0) or 0.0
+        limit = spec.number("plies", plies)
+        self._plies = None if limit is None else int(limit)
+        if self._temperature < 0:
+            raise BadRequest(f"player {spec.text!r}: temperature must not be negative")
+
+    def of(self, state: GameState) -> float:
+        """The temperature of the next move."""
+        over = state.clean_up or (self._plies is not None and len(state.position.moves) >= self._plies)
+        return 0.0 if over else self._temperature

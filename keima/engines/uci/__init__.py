@@ -1,0 +1,4 @@
+"""UCI, the protocol of chess GUIs."""
+
+GAME = "chess"
+"""The game whose protocol this is."""

@@ -1,0 +1,200 @@
+"""Chess as the search knows it: moves made by the rules' own kernels, ends of games, mates, and keys of positions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keima.games.chess.board import (
+    BOARD,
+    KEYS,
+    MAX_MOVES,
+    STATE,
+    copy_board,
+    find_move,
+    in_check,
+    legal_moves,
+    make,
+    make_board,
+)
+from keima.games.chess.ending import CHECKMATE, ONGOING, ending
+from keima.games.chess.position import Position, _uci_code, move_name
+from keima.games.kernels import ONGOING as GOES_ON
+from keima.games.kernels import Kernels, chain
+from keima.jit import Record, Records, njit
+
+MATE_MOVES = 3
+"""Mates by checks alone in so many moves are looked for at the root, before the search."""
+MATE_BUDGET = 30_000
+"""Moves tried for that, some ten milliseconds at most."""
+
+SCRATCH = np.dtype(
+    [
+        ("boards", BOARD, (2 * MATE_MOVES + 1,)),
+        ("lists", np.uint16, (2 * MATE_MOVES + 1, MAX_MOVES)),  # the first one: the legal moves `result` found
+        ("budget", np.int64, (1,)),
+        ("count", np.int64),  # how many moves it found
+    ],
+    align=True,
+)
+
+
+@njit
+def play(p: Record, scratch: Record, move: int) -> None:
+    """Make a move."""
+    make(p, np.uint16(move))  # type: ignore[arg-type]
+
+
+@njit
+def side(p: Record) -> int:
+    """0 for White, 1 for Black."""
+    return int(p.side)
+
+
+@njit
+def other(side: int) -> int:
+    """The opponent."""
+    return 1 - side
+
+
+@njit
+def result(p: Record, scratch: Record) -> tuple[int, float]:
+    """A loss where the side to move is mated, a draw where the rules or a claim end the game; no points."""
+    scratch.count = legal_moves(p, scratch.lists[0])
+    end = ending(p, scratch.count)
+    if end == ONGOING:
+        return GOES_ON, math.nan
+    return (-1 if end == CHECKMATE else 0), math.nan
+
+
+@njit
+def moves_of(p: Record, scratch: Record, moves: NDArray[np.int16]) -> int:
+    """The legal moves `result` found."""
+    for k in range(scratch.count):
+        moves[k] = scratch.lists[0, k]
+    return int(scratch.count)
+
+
+@njit
+def key(p: Record, scratch: Record, history: int) -> np.uint64:
+    """A hash of all that a position's evaluation depends on; with `history`, of as many positions before it too.
+
+    Pieces, side, castling and en passant rights, earlier occurrences and the clock of the fifty-move rule.
+    """
+    key = chain(p.hash, p.rule50 * 4 + min(p.repetitions, 3))
+    key = chain(key, p.ep)
+    for t in range(1, min(history, p.chain - 1) + 1):
+        key = chain(key ^ p.keys[(p.chain - 1 - t) & (KEYS - 1)], t)
+    return key
+
+
+@njit
+def cycle(p: Record) -> int:
+    """Plies since this position occurred the time before, 0 if it did not."""
+    if p.repetitions < 1:
+        return 0
+    last = p.chain - 1
+    for index in range(last - 4, max(-1, last - KEYS), -2):
+        if p.keys[index & (KEYS - 1)] == p.hash:
+            return int(last - index)
+    return 0
+
+
+@njit
+def forced_mate(
+    boards: Records, lists: NDArray[np.uint16], level: np.int64, n: np.int64, budget: NDArray[np.int64]
+) -> int:
+    """The index of a move of `boards[level]` that mates in at most n moves by checks alone, or −1.
+
+    Args:
+        boards: BOARD [≥ level + 2 n + 1]; those after `level` are working space.
+        lists: uint16 [as many, MAX_MOVES]; `lists[level]` holds the legal moves afterwards.
+        level: where the position stands.
+        n: own moves, the mating one included.
+        budget: int64 [1], moves that may yet be tried; counted down.
+    """
+    for k in range(legal_moves(boards[level], lists[level])):
+        budget[0] -= 1
+        if budget[0] < 0:
+            return -1
+        boards[level + 1] = boards[level]
+        make_board(boards[level + 1], lists[level, k])
+        if not in_check(boards[level + 1]):
+            continue
+        replies = legal_moves(boards[level + 1], lists[level + 1])
+        mated = bool(replies == 0 or n > 1)
+        for reply in range(replies):
+            if not mated:
+                break
+            boards[level + 2] = boards[level + 1]
+            make_board(boards[level + 2], lists[level + 1, reply])
+            mated = forced_mate(boards, lists, level + 2, n - 1, budget) >= 0
+        if mated:
+            return k
+    return -1
+
+
+@njit
+def mate_from(p: Record, scratch: Record, n: int, budget: int) -> int:
+    """`forced_mate` of a position; the only call from outside, since what calls itself has one set of types."""
+    copy_board(scratch.boards[0], p)
+    scratch.budget[0] = budget
+    return forced_mate(scratch.boards, scratch.lists, np.int64(0), np.int64(n), scratch.budget)
+
+
+@njit
+def wins_at_once(p: Record, scratch: Record) -> bool:
+    """Has the side to move a mate in one?"""
+    return mate_from(p, scratch, 1, MAX_MOVES) >= 0
+
+
+@njit
+def forced_win(p: Record, scratch: Record) -> tuple[int, int]:
+    """A move that mates by checks in a few moves, if no draw can come before."""
+    if p.rule50 <= 99 - 2 * MATE_MOVES:
+        budget = MATE_BUDGET
+        for n in range(1, MATE_MOVES + 1):
+            k = mate_from(p, scratch, n, budget)
+            if k >= 0:
+                return int(scratch.lists[0, k]), 2 * n - 2
+            budget = scratch.budget[0]
+    return -1, 0
+
+
+def name(position: Position, move: int, side: int) -> str:
+    """The UCI name of a move made by `side`."""
+    return move_name(move, side, position.chess960)
+
+
+def code(position: Position, name: str) -> int:
+    """The kernel's move of a UCI name."""
+    wanted = _uci_code(name)
+    return int(find_move(position.record[0], wanted, np.zeros(MAX_MOVES, np.uint16))) if wanted >= 0 else -1
+
+
+def moves_between(old: Position, new: Position) -> list[str] | None:
+    """The moves that lead from one position to another of the same game; None where none do."""
+    known = len(old.moves)
+    same = (old.start_fen, old.chess960) == (new.start_fen, new.chess960)
+    return list(new.moves[known:]) if same and new.moves[:known] == old.moves else None
+
+
+KERNELS = Kernels(
+    dtype=STATE,
+    max_moves=MAX_MOVES,
+    play=play,
+    side=side,
+    other=other,
+    result=result,
+    legal_moves=moves_of,
+    key=key,
+    name=name,
+    code=code,
+    scratch=SCRATCH,
+    cycle=cycle,
+    wins_at_once=wins_at_once,
+    forced_win=forced_win,
+    moves_between=moves_between,
+)

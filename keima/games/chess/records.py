@@ -1,0 +1,448 @@
+"""Chess games as PGN: many a file, plain, gzipped or zipped; comments, variations, NAGs, clocks; broken games reported.
+
+python-chess parses and writes the text; every main line is then played through our own kernel. A game that breaks the
+rules is not half-read: its place in the stream is taken by a `BadRecord` that says which game, which line, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+from typing import IO, ClassVar, TextIO, cast
+
+import chess
+import chess.pgn
+
+from keima.errors import BadPosition, BadRecord, IllegalMove, KeimaError
+from keima.games.chess.position import Position
+from keima.games.records import PlayedGame
+
+RESULTS = ("1-0", "0-1", "1/2-1/2", "*")
+LONGEST_LINE = 1 << 24
+"""Bytes of a line read at once."""
+DEEPEST_VARIATION = 64
+"""Variations inside variations are kept to this depth; deeper ones are left out with a warning."""
+
+
+@dataclass(frozen=True)
+class PlayedMove:
+    """One move of a game and what was written about it.
+
+    Attributes:
+        uci: the move; castling e1g1, in Chess960 king takes rook.
+        san: the same in standard algebraic notation.
+        comment: the text after the move, commands like [%clk 0:01:00] included.
+        comment_before: the text before the first move of a variation.
+        nags: numeric annotation glyphs, ascending (1 good, 2 mistake, 4 blunder, ...).
+        clock: seconds left on the mover's clock after the move, from [%clk]; None where absent.
+        variations: lines that begin with another move in this one's place.
+    """
+
+    uci: str
+    san: str
+    comment: str = ""
+    comment_before: str = ""
+    nags: tuple[int, ...] = ()
+    clock: float | None = None
+    variations: tuple[tuple[PlayedMove, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class GameRecord:
+    """One game of chess as a record tells it.
+
+    Attributes:
+        start: the position the game begins with.
+        line: the main line, with comments and variations.
+        headers: the tags, in the file's order.
+        result: "1-0", "0-1", "1/2-1/2" or "*".
+        comment: the text before the first move.
+        source, index, first_line: the file, the game's number in it (from 1), the line it begins on (from 1).
+        notes: what was left out because it made no sense: broken variations.
+    """
+
+    game: ClassVar[str] = "chess"
+
+    start: Position
+    line: tuple[PlayedMove, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    result: str = "*"
+    comment: str = ""
+    source: str = ""
+    index: int = 1
+    first_line: int = 1
+    notes: tuple[str, ...] = ()
+
+    @property
+    def moves(self) -> tuple[str, ...]:
+        """The main line in UCI."""
+        return tuple(move.uci for move in self.line)
+
+    @property
+    def turns(self) -> tuple[tuple[str, str], ...]:
+        """("w" or "b", move) of the main line."""
+        sides = "wb" if self.start.to_play == "w" else "bw"
+        return tuple((sides[number % 2], move) for number, move in enumerate(self.moves))
+
+    @property
+    def setup(self) -> dict[str, object]:
+        """The start, as JSON."""
+        return {"fen": self.start.fen(), "chess960": bool(self.start.chess960)}
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """The date with dashes; no result where it is unknown."""
+        return {"date": self.date.replace(".", "-"), "result": "" if self.result == "*" else self.result}
+
+    @property
+    def players(self) -> dict[str, str]:
+        """The players' names by side, "w" and "b"; "" where unknown."""
+        return {"w": self._tag("White"), "b": self._tag("Black")}
+
+    @property
+    def ranks(self) -> dict[str, str]:
+        """The players' Elo by side, "w" and "b"; "" where unknown."""
+        return {"w": self._tag("WhiteElo"), "b": self._tag("BlackElo")}
+
+    @property
+    def event(self) -> str:
+        """The event, and the round where one is given."""
+        return ", ".join(filter(None, (self._tag("Event"), self._tag("Round"))))
+
+    @property
+    def date(self) -> str:
+        """The date as written ("1972.07.11"), "" where unknown."""
+        return self._tag("Date").replace(".??", "").replace("????", "")
+
+    @property
+    def comments(self) -> dict[int, str]:
+        """Comments by the number of plies played before them: 0 before the first move."""
+        texts = {0: self.comment, **{number: move.comment for number, move in enumerate(self.line, 1)}}
+        return {number: text for number, text in texts.items() if text}
+
+    def positions(self) -> Iterator[Position]:
+        """The position before the first move, then the one after each move: `len(moves) + 1` of them."""
+        position = self.start
+        yield position
+        for move in self.moves:
+            position = position.play(move)
+            yield position
+
+    def final(self) -> Position:
+        """The position after the last move."""
+        return self.start.play(*self.moves)
+
+    @staticmethod
+    def of(position: Position, headers: Mapping[str, str] | None = None, result: str | None = None) -> GameRecord:
+        """The game that led to `position`, for writing; the result is the position's outcome unless given."""
+        start = Position.from_fen(position.start_fen, chess960=position.chess960)
+        here, line = start, []
+        for uci in position.moves:
+            line.append(PlayedMove(uci, here.san(uci)))
+            here = here.play(uci)
+        ended = position.outcome.result if position.outcome else "*"
+        return GameRecord(start, tuple(line), dict(headers or {}), ended if result is None else result)
+
+    def _tag(self, name: str) -> str:
+        value = self.headers.get(name, "")
+        return "" if value in ("?", "-") else value
+
+
+class Pgn:
+    """RECORDS of chess."""
+
+    name = "PGN"
+
+    def read(self, stream: IO[bytes], source: str = "") -> Iterator[GameRecord | BadRecord]:
+        """The games of a stream, as `RecordFormat.read`; every main line has been played."""
+        lines = _Lines(stream)
+        index = 0
+        while True:
+            index += 1
+            lines.begin_game()
+            builder = _Builder(lines)
+            game = chess.pgn.read_game(cast(TextIO, lines), Visitor=lambda builder=builder: builder)  # type: ignore[misc]
+            if game is None:
+                if index == 1:
+                    yield BadRecord("holds no PGN game", source=source or None)
+                return
+            try:
+                yield _record(game, builder, source, index)
+            except BadRecord as error:
+                yield error
+
+    def write(self, record: GameRecord) -> str:
+        """The record as PGN, as `format_pgn`."""
+        return format_pgn(record)
+
+    def of_game(self, played: PlayedGame) -> GameRecord:
+        """The record of a game that was played here."""
+        assert isinstance(played.position, Position)
+        headers = {
+            "Event": played.event,
+            "Site": "?",
+            "Date": played.date.replace("-", "."),
+            "Round": str(played.number),
+            "White": played.names[0],
+            "Black": played.names[1],
+            "Result": played.result,
+            "Opening": played.opening,
+            "Termination": played.reason,
+        }
+        record = GameRecord.of(played.position, headers, played.result)
+        return replace(record, comment="\n".join(played.notes))
+
+
+RECORDS = Pgn()
+
+
+def read_pgn_text(text: str, source: str = "") -> Iterator[GameRecord | BadRecord]:
+    """The games of a PGN text; yields as `Pgn.read`."""
+    return RECORDS.read(BytesIO(text.encode("utf-8", "replace")), source)
+
+
+def format_pgn(record: GameRecord) -> str:
+    """The game as PGN text, with comments, variations, NAGs and the tags its start needs; ends with a blank line.
+
+    What a comment cannot hold is changed: a `}` makes its braces parentheses, blanks at its ends go, and a line of it
+    that looks like another game's first tag is indented.
+
+    Raises:
+        IllegalMove: a move of the record cannot be played.
+    """
+    game = chess.pgn.Game()
+    for name, value in record.headers.items():
+        game.headers[name] = value
+    start = chess.Board(record.start.fen(), chess960=record.start.chess960)
+    game.setup(start)
+    game.headers["Result"] = record.result if record.result in RESULTS else "*"
+    game.comment = _writable(record.comment)
+    try:
+        _write_line(game, record.line, start.copy())
+    except ValueError as error:
+        raise IllegalMove(str(error), source=record.source or None) from None
+    return game.accept(chess.pgn.StringExporter(columns=80)) + "\n\n"
+
+
+class _Lines:
+    """A text stream over bytes that counts lines; UTF-8, and Latin-1 for lines that are not.
+
+    A game ends where the first tag of another one begins, if no empty line has ended it before. Only a comment reads on
+    past an empty line; where that meets such a tag, or the end of the file, the comment was never closed.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.stream = stream
+        self.line = 0
+        self.held = b""
+        self.begin_game()
+
+    def begin_game(self) -> None:
+        """Expect the tags of a new game."""
+        self.first = 0
+        self.in_moves = False
+        self.after_blank = False
+        self.unclosed = ""
+        self.ended = False
+
+    def readline(self) -> str:
+        """The next line, "" at the end."""
+        data, self.held = self.held or self.stream.readline(LONGEST_LINE), b""
+        if not data:
+            self.ended = True
+            return ""
+        if self.in_moves and data.startswith(b"[Event "):
+            self.held, self.unclosed = data, "; it runs into the next game" if self.after_blank else ""
+            return ""
+        self.line += 1
+        self.after_blank = data.isspace()
+        if not self.first and not data.isspace():
+            self.first = self.line
+        if not data.isspace() and not data.removeprefix(b"\xef\xbb\xbf").startswith((b"[", b"%", b";")):
+            self.in_moves = True
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError:
+            return data.decode("latin-1")
+
+
+class _Builder(chess.pgn.GameBuilder[chess.pgn.Game]):
+    """python-chess's game builder that tells errors of the main line from those of variations.
+
+    A broken line is cut where it breaks. It is passed over here and not by `read_game`, which in python-chess 1.11
+    leaves a broken variation's board on its stack, so that the main line would go on from there.
+    """
+
+    def __init__(self, lines: _Lines) -> None:
+        super().__init__()
+        self.lines = lines
+        self.broken: tuple[int, str] | None = None
+        self.notes: list[str] = []
+        self.tagged = False
+        self.move = chess.Move.null()
+        self.cut_at = 0  # the depth of the line that is being passed over, 1 for the main line, or 0
+
+    def visit_header(self, tagname: str, tagvalue: str) -> None:
+        """Keep a tag."""
+        self.tagged = True
+        super().visit_header(tagname, tagvalue)
+
+    def begin_parse_san(self, board: chess.Board, san: str) -> chess.pgn.SkipType | None:
+        """Find the move, or pass over it: a null move, an illegal one, and all that follow it in the same line."""
+        if self.cut_at:
+            return chess.pgn.SKIP
+        try:
+            self.move = _real_move(board, san)
+        except ValueError as error:
+            self.handle_error(error)
+            self.cut_at = len(self.variation_stack)
+            return chess.pgn.SKIP
+        return None
+
+    def parse_san(self, board: chess.Board, san: str) -> chess.Move:
+        """The move `begin_parse_san` found."""
+        return self.move
+
+    def begin_variation(self) -> chess.pgn.SkipType | None:  # type: ignore[override]
+        """Enter a variation, or pass over one beside moves that are passed over."""
+        if not self.cut_at:
+            return super().begin_variation()
+        self.variation_stack.append(self.variation_stack[-1])
+        return chess.pgn.SKIP
+
+    def end_variation(self) -> None:
+        """Leave a variation; the moves after a broken one count again. A comment on no move goes with it."""
+        self.starting_comment = ""
+        if self.cut_at == len(self.variation_stack):
+            self.cut_at = 0
+        super().end_variation()
+        self.in_variation = True
+
+    def visit_comment(self, comment: str) -> None:
+        """Keep a comment that says something, unless its move is passed over.
+
+        One for which the file was read to its end is not closed.
+        """
+        if self.lines.ended:
+            self.lines.unclosed = "; it runs to the end of the file"
+        text = comment.strip()
+        if text and not self.cut_at:
+            super().visit_comment(text)
+
+    def visit_nag(self, nag: int) -> None:
+        """Keep a glyph, unless its move is passed over."""
+        if not self.cut_at:
+            super().visit_nag(nag)
+
+    def handle_error(self, error: Exception) -> None:
+        """Keep what went wrong and where; nothing is logged."""
+        if len(self.variation_stack) > 1:
+            self.notes.append(f"a variation is cut short on line {self.lines.line}: {error}")
+        elif self.broken is None:
+            self.broken = (self.lines.line, str(error))
+
+
+def _real_move(board: chess.Board, san: str) -> chess.Move:
+    """The move of that name. Raises ValueError where there is none, or a null move."""
+    move = board.parse_san(san)
+    if not move:
+        raise ValueError(f"{san!r} is a null move")
+    return move
+
+
+def _record(game: chess.pgn.Game, builder: _Builder, source: str, index: int) -> GameRecord:
+    """Our record of a parsed game. Raises BadRecord where it breaks the rules or cannot be played here."""
+    first_line = builder.lines.first
+
+    def bad(message: str, line: int = first_line) -> BadRecord:
+        return BadRecord(message, source=source or None, place=f"game {index} (line {line})")
+
+    try:
+        start = _start(game.headers)
+    except ValueError as error:  # an unknown variant, or BadPosition
+        raise bad(str(error)) from None
+    if builder.broken is not None:
+        line, message = builder.broken
+        raise bad(message, line)
+    if builder.lines.unclosed:
+        raise bad(f"a comment {{… is never closed{builder.lines.unclosed}", builder.lines.line)
+    if not game.variations and not builder.tagged:
+        raise bad("holds neither tags nor moves")
+    notes = builder.notes
+    moves = _read_line(game.variations[0], game.board(), notes, 0) if game.variations else ()
+    try:
+        start.play(*(move.uci for move in moves))
+    except KeimaError as error:
+        raise bad(str(error)) from None
+    result = game.headers.get("Result", "*")
+    result = result if result in RESULTS else "*"
+    return GameRecord(start, moves, dict(game.headers), result, game.comment, source, index, first_line, tuple(notes))
+
+
+def _start(headers: chess.pgn.Headers) -> Position:
+    """The position the game begins with; Chess960 by its tag, or where the FEN's castling rights need it."""
+    if headers.variant() is not chess.Board:
+        raise BadPosition(f"the variant {headers.get('Variant')!r} is neither standard chess nor Chess960")
+    fen = headers.get("FEN")
+    chess960 = headers.is_chess960()
+    if fen is not None and not chess960:
+        with suppress(ValueError):
+            chess960 = chess.Board(fen, chess960=True).has_chess960_castling_rights()
+    return Position.from_fen(fen, chess960=chess960)
+
+
+def _read_line(first: chess.pgn.ChildNode, board: chess.Board, notes: list[str], depth: int) -> tuple[PlayedMove, ...]:
+    """The line of moves that begins with `first`, played on `board`, with the variations beside each of its moves."""
+    line = []
+    node: chess.pgn.ChildNode | None = first
+    while node is not None:
+        others = node.parent.variations[1:] if node is node.parent.variations[0] else []
+        if others and depth >= DEEPEST_VARIATION:
+            notes.append(f"variations more than {DEEPEST_VARIATION} deep are left out")
+            others = []
+        line.append(
+            PlayedMove(
+                uci=board.uci(node.move),
+                san=board.san(node.move),
+                comment=node.comment,
+                comment_before=node.starting_comment,
+                nags=tuple(sorted(node.nags)),
+                clock=node.clock(),
+                variations=tuple(_read_line(other, board.copy(stack=False), notes, depth + 1) for other in others),
+            )
+        )
+        board.push(node.move)
+        node = node.variations[0] if node.variations else None
+    return tuple(line)
+
+
+def _write_line(parent: chess.pgn.GameNode, moves: Iterable[PlayedMove], board: chess.Board) -> None:
+    """Append a line of moves, and the variations beside them, below `parent`, where `board` stands."""
+    for played in moves:
+        nodes = []
+        for index, line in enumerate(((played,), *played.variations)):
+            first = line[0]
+            node = parent.add_variation(
+                board.parse_uci(first.uci),
+                comment=_writable(first.comment),
+                starting_comment=_writable(first.comment_before)
+                if index or not isinstance(parent, chess.pgn.Game)
+                else "",
+                nags=first.nags,
+            )
+            nodes.append(node)
+            if index:
+                below = board.copy(stack=False)
+                below.push(node.move)
+                _write_line(node, line[1:], below)
+        parent = nodes[0]
+        board.push(parent.move)
+
+
+def _writable(comment: str) -> str:
+    """A comment as PGN can hold it, see `format_pgn`."""
+    if "}" in comment:
+        comment = comment.replace("{", "(").replace("}", ")")
+    return comment.replace("\n[Event ", "\n [Event ")

@@ -1,0 +1,158 @@
+"""A position of connect four: columns a–g, the first player begins.
+
+>>> position = Position.start().play("d", "d", "c")
+>>> position.to_play, position.legal(), position.is_over
+('2', ['a', 'b', 'c', 'd', 'e', 'f', 'g'], False)
+>>> print(position)
+. . . . . . .
+. . . . . . .
+. . . . . . .
+. . . . . . .
+. . . O . . .
+. . X X . . .
+a b c d e f g
+second player (O) to move
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from keima.errors import IllegalMove
+from keima.games.connect_four.rules import (
+    COLUMNS,
+    ONGOING,
+    RECORD,
+    ROWS,
+    WON,
+    height,
+    is_legal,
+    legal_moves,
+    play,
+)
+from keima.games.fields import strings
+from keima.jit import Records
+
+NAMES = "abcdefg"
+"""The columns, from the left."""
+
+
+@dataclass(frozen=True, eq=False)
+class Position:
+    """A position, immutable, with the moves that led to it; made by `start`, `play` or `from_json`.
+
+    Attributes:
+        record: `rules.RECORD` [1], read-only.
+        moves: the columns played, the first player's first.
+    """
+
+    record: Records = field(repr=False)
+    moves: tuple[str, ...] = ()
+    game: ClassVar[str] = "connect_four"
+
+    @classmethod
+    def start(cls) -> Position:
+        """The empty board."""
+        return cls(_frozen(np.zeros(1, RECORD)))
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, object]) -> Position:
+        """The position of a POSITIONS line: {"game": "connect_four", "moves": ["d", "d", "c"]}.
+
+        Raises:
+            BadPosition: `moves` is not a list of strings.
+            IllegalMove: a move breaks the rules; `place` is its number.
+        """
+        return cls.start().play(*strings(fields, "moves"))
+
+    def to_json(self) -> dict[str, object]:
+        """The fields of a POSITIONS line."""
+        return {"game": self.game, "moves": list(self.moves)}
+
+    def play(self, *moves: str) -> Position:
+        """The position after discs in these columns.
+
+        Raises:
+            IllegalMove: no such column, a full one, or the game is over; `place` is the move's number in the game.
+        """
+        record = self.record.copy()
+        for number, move in enumerate(moves, len(self.moves) + 1):
+            column = _column(move)
+            if not is_legal(record[0], column):
+                raise IllegalMove(_why_not(record, move, column), place=f"move {number}")
+            play(record[0], column)
+        return replace(self, record=_frozen(record), moves=(*self.moves, *moves))
+
+    def legal(self) -> list[str]:
+        """The columns that take a disc, from the left; none once the game is over."""
+        moves = np.empty(COLUMNS, np.int16)
+        return [NAMES[column] for column in moves[: legal_moves(self.record[0], moves)].tolist()]
+
+    def is_legal(self, move: str) -> bool:
+        """Does the column of that name take a disc?"""
+        return is_legal(self.record[0], _column(move))
+
+    @property
+    def to_play(self) -> str:
+        """ "1" or "2"."""
+        return "2" if self.record["ply"][0] & 1 else "1"
+
+    @property
+    def is_over(self) -> bool:
+        """Do four stand in a line, or is the board full?"""
+        return bool(self.record["state"][0] != ONGOING)
+
+    @property
+    def winner(self) -> str | None:
+        """ "1" or "2"; None for a draw and before the end."""
+        if self.record["state"][0] != WON:
+            return None
+        return "1" if self.to_play == "2" else "2"
+
+    @property
+    def result(self) -> str | None:
+        """ "1-0" where the first player has won, "0-1", "1/2-1/2"; None before the end."""
+        if not self.is_over:
+            return None
+        return {"1": "1-0", "2": "0-1", None: "1/2-1/2"}[self.winner]
+
+    def rows(self) -> list[str]:
+        """Six strings of seven, the top row first: "1", "2" or "." on each square."""
+        own, other = (int(self.record[name][0]) for name in ("own", "other"))
+        first, second = (own, other) if self.to_play == "1" else (other, own)
+        squares = [[7 * column + row for column in range(COLUMNS)] for row in range(ROWS - 1, -1, -1)]
+        return ["".join("1" if first >> s & 1 else "2" if second >> s & 1 else "." for s in row) for row in squares]
+
+    def __str__(self) -> str:
+        """The board, X for the first player and O for the second, and whose turn it is or how it ended."""
+        rows = [" ".join(row.translate({ord("1"): "X", ord("2"): "O"})) for row in self.rows()]
+        turn = "first player (X)" if self.to_play == "1" else "second player (O)"
+        return "\n".join([*rows, " ".join(NAMES), f"game over, {self.result}" if self.is_over else f"{turn} to move"])
+
+    def __eq__(self, other: object) -> bool:
+        return self.moves == other.moves if isinstance(other, Position) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.moves)
+
+
+def _column(move: str) -> int:
+    """The number of a column, −1 for what names none."""
+    return NAMES.find(move) if isinstance(move, str) and len(move) == 1 else -1
+
+
+def _frozen(record: Records) -> Records:
+    record.setflags(write=False)
+    return record
+
+
+def _why_not(record: Records, move: str, column: int) -> str:
+    if column < 0:
+        return f"{move!r:.40} is no column; they are a to g"
+    if record["state"][0] != ONGOING:
+        return f"{move!r}: the game is over"
+    return f"column {move!r} is full ({height(record[0], column)} discs)"

@@ -1,0 +1,70 @@
+"""The DRAWING facet: a game's board as a still picture, and on the page of a review.
+
+drawing.py of a game:  DRAWING = <a Drawing>
+board.js beside it:    the board of the review's page, see `keima/review/page/boards.js` for what it is to offer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keima.games.position import Position
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+P = TypeVar("P", bound=Position)
+LEAST_SHOWN = 0.005
+"""Moves and draws of a lower probability are left out of pictures."""
+LABELLED = 10
+"""How many moves get their probability written beside them."""
+Panel = Callable[["Axes"], None]
+"""Draws one board on matplotlib axes."""
+
+
+class Drawing(Generic[P]):
+    """How a game is shown.
+
+    Attributes:
+        draw: what a draw of evaluations is called: "draw", in Go "no result".
+    """
+
+    draw = "draw"
+
+    def board(self, position: P) -> dict[str, object]:
+        """What the page needs to draw the position, as JSON: fields of an entry of a review's `positions`."""
+        raise NotImplementedError
+
+    def written(self, position: P, moves: Sequence[str]) -> list[str] | None:
+        """Successive moves as people write them, as far as they are legal; None where their own names serve."""
+        return None
+
+    def aspect(self, position: P) -> float:
+        """The picture's width by its height."""
+        return 1.0
+
+    def panels(self, position: P, policy: Mapping[str, float], ownership: NDArray[np.float32] | None) -> list[Panel]:
+        """The boards of a still picture, side by side: the policy, and what else the network says of points.
+
+        Args:
+            position: the position evaluated.
+            policy: probability by move.
+            ownership: [ysize, xsize], for the side to move; None where the network has none.
+        """
+        raise NotImplementedError
+
+
+def frame(axes: Axes, columns: int, rows: int, letters: Sequence[str]) -> None:
+    """Axes of a board: row 0 at the top, letters below, numbers from the bottom at the left, square points."""
+    axes.set_xlim(-0.6, columns - 0.4)
+    axes.set_ylim(rows - 0.4, -0.6)
+    axes.set_aspect("equal")
+    axes.set_xticks(range(columns), letters, fontsize=7)
+    axes.set_yticks(range(rows), [str(rows - row) for row in range(rows)], fontsize=7)
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)

@@ -1,0 +1,166 @@
+"""What a game is. Everything outside `games/` and `systems/` knows only this: no line there names a game.
+
+A game is a folder with one file for each facet, imported when it is first asked for:
+
+    position.py     `Position`, immutable, with the notation the game's players use
+    kernels.py      KERNELS: compiled rules on flat records, what the search and every encoding read
+    records.py      RECORDS: game records of its players (SGF, PGN, ...) read and written
+    archive.py      ARCHIVE: its games as rows of a game store, and replayed from there
+    playing.py      PLAYING: openings, phases of a game, how its clock is spent, how a game ends and is scored
+    drawing.py      DRAWING: its board as a picture and on a page
+    analysis.py     ANALYSIS: its fields in the JSON analysis protocol
+
+and an `__init__.py` with `GAME = Game(...)`. Its name in `keima/games/__init__.py` is the registration.
+`keima.check_game` holds a game to the laws the rest relies on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from keima.errors import BadRequest
+from keima.games.position import Position
+from keima.jit import Records
+
+if TYPE_CHECKING:
+    from keima.games.analysis import Analysis
+    from keima.games.archive import Archive
+    from keima.games.drawing import Drawing
+    from keima.games.kernels import Kernels
+    from keima.games.playing import Playing
+    from keima.games.records import GameRecord, RecordFormat
+
+
+@dataclass(frozen=True)
+class Game:
+    """One game of the house.
+
+    Attributes:
+        name: as POSITIONS lines and game stores name it: "go".
+        title: as prose names it: "Go".
+        sides: the two sides in words, the one that usually moves first first: ("black", "white").
+        package: the folder, "keima.games.go".
+        letters: the two sides as positions and records name them: ("B", "W").
+        suffixes: endings of its record files, the one we write first: (".sgf",); compressed ones end in .gz besides.
+        fields: the fields of a POSITIONS line that only this game has; a line without `game` is of the game whose field
+            it has.
+    """
+
+    name: str
+    title: str
+    sides: tuple[str, str]
+    package: str
+    letters: tuple[str, str] = ("1", "2")
+    suffixes: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+
+    def _facet(self, name: str) -> Any:
+        """The constant of the facet's file."""
+        return getattr(import_module(f"{self.package}.{name}"), name.upper())
+
+    @cached_property
+    def position(self) -> type[Position]:
+        """The class of its positions."""
+        found: type[Position] = import_module(f"{self.package}.position").Position
+        return found
+
+    @cached_property
+    def kernels(self) -> Kernels:
+        """Compiled rules."""
+        found: Kernels = self._facet("kernels")
+        return found
+
+    @cached_property
+    def records(self) -> RecordFormat[GameRecord]:
+        """Game records."""
+        found: RecordFormat[GameRecord] = self._facet("records")
+        return found
+
+    @cached_property
+    def archive(self) -> Archive:
+        """Games in a game store."""
+        found: Archive = self._facet("archive")
+        return found
+
+    @cached_property
+    def playing(self) -> Playing[Position, GameRecord]:
+        """What matches and engines need beside the rules."""
+        found: Playing[Position, GameRecord] = self._facet("playing")
+        return found
+
+    @cached_property
+    def drawing(self) -> Drawing[Position]:
+        """Pictures, and the board of a review's page."""
+        found: Drawing[Position] = self._facet("drawing")
+        return found
+
+    @cached_property
+    def analysis(self) -> Analysis[Any]:
+        """Queries and answers of the JSON analysis protocol."""
+        found: Analysis[Any] = self._facet("analysis")
+        return found
+
+    def side(self, letter: str) -> str:
+        """The side in words: "black" for "B"."""
+        return self.sides[self.letters.index(letter)]
+
+    def from_json(self, fields: Mapping[str, object]) -> Position:
+        """The position of a POSITIONS line's fields.
+
+        Raises:
+            BadPosition: a field is missing, of the wrong kind or out of range; the message names it.
+            IllegalMove: a move breaks the rules; the message names its number.
+        """
+        return self.position.from_json(fields)
+
+
+class _Games(Mapping[str, Game]):
+    """The games by name, each imported when it is asked for."""
+
+    def __init__(self, packages: Mapping[str, str]) -> None:
+        self._packages = dict(packages)
+
+    def __getitem__(self, name: str) -> Game:
+        game: Game = import_module(self._packages[name]).GAME
+        return game
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._packages)
+
+    def __len__(self) -> int:
+        return len(self._packages)
+
+    def register(self, name: str, package: str) -> None:
+        """Add a game: the package whose `GAME` it is."""
+        self._packages[name] = package
+
+
+GAMES = _Games({name: f"{__package__}.{name}" for name in import_module(__package__).__all__})
+"""Every game by name, in the order help lists them."""
+
+
+def get_game(name: str) -> Game:
+    """The game of that name.
+
+    Raises:
+        BadRequest: there is none; the message lists those there are.
+    """
+    if name not in GAMES:
+        raise BadRequest(f"unknown game {name!r}; choose one of {', '.join(GAMES)}")
+    return GAMES[name]
+
+
+def stack(positions: Sequence[Position]) -> Records:
+    """The records of N positions of one game side by side, [N]; copied as bytes (NumPy would go field by field)."""
+    first = positions[0].record
+    stacked = np.empty(len(positions), first.dtype)
+    rows = stacked.view(np.uint8).reshape(len(positions), -1)
+    for row, position in zip(rows, positions, strict=True):
+        row[:] = position.record.view(np.uint8)
+    return stacked

@@ -1,0 +1,127 @@
+"""Games of Go in a game store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from keima.errors import BadRecord, KeimaError
+from keima.games.archive import Archive
+from keima.games.go.archive.flat import SCHEMA, GoColumns, GoGames
+from keima.games.go.archive.policies import GoPolicyGames
+from keima.games.go.archive.reading import GoReader, go_row
+from keima.games.go.rules import Rules
+from keima.games.go.sgf_text import split_games
+from keima.games.rows import Broken, Chunk, Counts, Piece, ReadChunk, RecordFile, Rows, by_frequency, value_counts
+from keima.plain import Data
+
+CHUNK_GAMES = 512
+CHUNK_BYTES = 1 << 20
+
+
+class GoCounts(Counts):
+    """What only a store of Go has: sizes, rules, komi, handicap, ranks (of players, not games), scored games."""
+
+    columns = ("xsize", "ysize", "rules", "komi", "handicap", "score", "black_rank", "white_rank")
+
+    def __init__(self) -> None:
+        self.sizes: Counter[str] = Counter()
+        self.rules: Counter[str] = Counter()
+        self.komi: Counter[float] = Counter()
+        self.handicap: Counter[int] = Counter()
+        self.ranks: Counter[str] = Counter()
+        self.scored = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """See `Counts`."""
+        code = batch.column("xsize").to_numpy().astype(np.int64) * 256 + batch.column("ysize").to_numpy()
+        for size, count in zip(*np.unique(code, return_counts=True), strict=True):
+            self.sizes[f"{size >> 8}x{size & 255}"] += int(count)
+        self.rules.update(value_counts(batch.column("rules")))
+        self.komi.update(value_counts(batch.column("komi")))
+        self.handicap.update(value_counts(batch.column("handicap")))
+        for name in ("black_rank", "white_rank"):
+            self.ranks.update(value_counts(batch.column(name)))
+        self.scored += batch.num_rows - batch.column("score").null_count
+
+    def describe(self) -> Data:
+        """See `Counts`."""
+        return {
+            "sizes": by_frequency(self.sizes),
+            "rules": by_frequency(self.rules),
+            "komi": {f"{komi:g}": count for komi, count in self.komi.most_common()},
+            "handicap": {str(stones): count for stones, count in sorted(self.handicap.items())},
+            "ranks": by_frequency(self.ranks),
+            "scored": self.scored,
+        }
+
+
+class GoArchive(Archive):
+    """SGF into rows, rows into arrays.
+
+    Args:
+        fast: scan plain games with a kernel; without it the rows are the same, later.
+    """
+
+    schema = SCHEMA
+    games = GoGames
+    columns = GoColumns
+    counts = GoCounts
+    drawn = "drawn or no result"
+    policy_games = GoPolicyGames()
+
+    def __init__(self, fast: bool = True) -> None:
+        self.fast = fast
+
+    def check_rules(self, rules: str) -> None:
+        """See `Archive`."""
+        Rules.parse(rules)
+
+    def chunks(self, files: Sequence[RecordFile], done: Callable[[int], None]) -> Iterator[Chunk]:
+        """See `Archive`; a chunk holds games of many files."""
+        pieces: list[Piece] = []
+        size = 0
+        for number, file in enumerate(files):
+            found = False
+            problem = ""
+            try:
+                with file.open() as stream:
+                    for raw in split_games(stream):
+                        found = True
+                        pieces.append(Piece(number, raw.line, raw.data, raw.index, raw.problem))
+                        size += len(raw.data)
+                        if len(pieces) >= CHUNK_GAMES or size >= CHUNK_BYTES:
+                            yield Chunk(pieces)
+                            pieces, size = [], 0
+            except BadRecord as error:
+                problem = error.message
+            if problem or not found:
+                yield Chunk(pieces)
+                pieces, size = [], 0
+                yield Chunk(file=number, problem=problem or "holds no SGF game: nothing begins with `(;`")
+            done(number + 1)
+        if pieces:
+            yield Chunk(pieces)
+
+    def read(self, chunk: Chunk, rules: str | None, min_moves: int) -> ReadChunk:
+        """See `Archive`."""
+        reader = GoReader(rules, self.fast)
+        found = Rows(SCHEMA, min_moves)
+        for piece in chunk.pieces:
+            found.games += 1
+            try:
+                if piece.problem:
+                    raise BadRecord(piece.problem)
+                game = reader.read(piece.data)
+            except KeimaError as error:
+                reason = ": ".join(part for part in (error.place, error.message) if part)
+                found.broken.append(Broken(piece.file, piece.index, piece.line, reason))
+            else:
+                found.add(go_row(game), piece.file, piece.index)
+        return found.finish()
+
+
+ARCHIVE = GoArchive()

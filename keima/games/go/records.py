@@ -1,0 +1,584 @@
+"""SGF: game records of Go, read and written through `sgfmill`.
+
+What is read: the main line (the first variation everywhere) of FF[1]–FF[4] records with boards up to 19×19,
+rectangles too; stones set up before the first move or later, handicap, komi, rules, result, players, ranks, date,
+comments. Real files bend the standard, and where the meaning is plain it is taken and said in `GameRecord.notes`: komi
+in hundredths (KM[650]) or in stones (KM[3.75]), handicap without its stones, rules under their server's name. Where the
+meaning is not plain, the game is a `BadRecord`, and the games around it are still read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import IO, ClassVar
+
+from sgfmill import sgf_grammar
+
+from keima.errors import BadRecord, IllegalMove, KeimaError
+from keima.games.go.board import MAX_SIZE
+from keima.games.go.position import Position
+from keima.games.go.rules import NAMED_RULES, Rules
+from keima.games.go.sgf_text import decode_text, split_games
+from keima.games.go.vertices import fixed_handicap, xy_to_vertex
+from keima.games.records import PlayedGame
+
+DEFAULT_RULES = "chinese"
+_COLOURS = {"B": "B", "W": "W", "1": "B", "2": "W", "BLACK": "B", "WHITE": "W"}
+_RULES_NAMES = {
+    "jp": "japanese",
+    "territory": "japanese",
+    "gor": "japanese",
+    "日本": "japanese",
+    "日本ルール": "japanese",
+    "cn": "chinese",
+    "area": "chinese",
+    "中国": "chinese",
+    "中国规则": "chinese",
+    "中国ルール": "chinese",
+    "kr": "korean",
+    "韩国": "korean",
+    "ing goe": "goe",
+}
+"""Names found in RU besides KataGo's."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Stones put on or taken off the board in mid-game (AB, AW, AE after the first move).
+
+    Attributes:
+        after: how many moves were made before.
+        stones: (colour, vertex) of what changes; the colour "" takes a stone off.
+        to_play: who moves next, if the record says so.
+    """
+
+    after: int
+    stones: tuple[tuple[str, str], ...]
+    to_play: str | None = None
+
+    def apply(self, position: Position) -> Position:
+        """The position with the stones changed: a game of its own, without the history before, as in KataGo.
+
+        Raises:
+            BadPosition: a chain would have no liberty.
+        """
+        board = {vertex: colour for colour, vertex in position.on_board()} | {
+            vertex: colour for colour, vertex in self.stones
+        }
+        by_colour = {colour: [vertex for vertex, found in board.items() if found == colour] for colour in "BW"}
+        return Position.start(
+            (position.xsize, position.ysize),
+            position.rules,
+            position.komi,
+            black=by_colour["B"],
+            white=by_colour["W"],
+            to_play=self.to_play or position.to_play,
+        )
+
+
+@dataclass(frozen=True)
+class GameRecord:
+    """One game of Go as a record tells it.
+
+    Attributes:
+        xsize, ysize: columns and rows.
+        rules: the rules played under.
+        komi: points White gets for moving second.
+        handicap: vertices of Black's handicap stones, on the board before the first move.
+        black_setup, white_setup: other stones on the board before the first move (problems, teaching games).
+        to_play: "B" or "W", who moves first.
+        moves: (colour, vertex) of each move of the main line; vertex in GTP form ("Q16") or "pass".
+        edits: changes of the board in mid-game, in order; most games have none.
+        result: as written: "B+3.5", "W+Resign", "0", "Void", "" if unknown.
+        players, ranks: by colour, "B" and "W"; "" if unknown.
+        date, event: as written.
+        comments: by move number; 0 is the comment before the first move.
+        source: the file the record came from.
+        index: which game of that file, from 1.
+        notes: what was taken from a bent record, and how, in words.
+    """
+
+    xsize: int
+    ysize: int
+    rules: Rules
+    komi: float
+    handicap: tuple[str, ...] = ()
+    black_setup: tuple[str, ...] = ()
+    white_setup: tuple[str, ...] = ()
+    to_play: str = "B"
+    moves: tuple[tuple[str, str], ...] = ()
+    edits: tuple[Edit, ...] = ()
+    result: str = ""
+    players: Mapping[str, str] = field(default_factory=dict)
+    ranks: Mapping[str, str] = field(default_factory=dict)
+    date: str = ""
+    event: str = ""
+    comments: Mapping[int, str] = field(default_factory=dict)
+    source: str = ""
+    index: int = 1
+    notes: tuple[str, ...] = ()
+
+    game: ClassVar[str] = "go"
+
+    @property
+    def turns(self) -> tuple[tuple[str, str], ...]:
+        """`moves`."""
+        return self.moves
+
+    @property
+    def setup(self) -> dict[str, object]:
+        """Board, rules, komi and stones, as JSON."""
+        facts: dict[str, object] = {
+            "xsize": self.xsize,
+            "ysize": self.ysize,
+            "rules": self.rules.to_json(),
+            "komi": self.komi,
+            "handicap": list(self.handicap),
+            "setup": {"black": list(self.black_setup), "white": list(self.white_setup)},
+        }
+        if self.edits:
+            facts["edits"] = [[edit.after, [list(stone) for stone in edit.stones]] for edit in self.edits]
+        return facts
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """The rules in words."""
+        name = self.rules.name
+        words = {"aga": "AGA", "aga-button": "AGA button", "chinese-ogs": "Chinese (OGS)", "new-zealand": "New Zealand"}
+        return {"rules_name": f"{words.get(name, name if name.startswith('ko') else name.title())} rules"}
+
+    def start(self) -> Position:
+        """The position before the first move.
+
+        Raises:
+            BadRecord: the stones set up cannot stand on the board (one without liberties, two on a point).
+        """
+        try:
+            return Position.start(
+                size=(self.xsize, self.ysize),
+                rules=self.rules,
+                komi=self.komi,
+                handicap=self.handicap,
+                black=self.black_setup,
+                white=self.white_setup,
+                to_play=self.to_play,
+            )
+        except KeimaError as error:
+            raise BadRecord(error.message, source=self._where(), place="setup stones") from error
+
+    def positions(self) -> Iterator[Position]:
+        """The position before the first move, then the one after each move: `len(moves) + 1` of them.
+
+        Where the board is edited after a move, the position is the one after the edit.
+
+        Raises:
+            IllegalMove: a move breaks the rules; names its number and vertex. Positions before it were yielded.
+            BadRecord: the setup cannot be.
+        """
+        position = self._edited(self.start(), 0)
+        yield position
+        for number, (colour, vertex) in enumerate(self.moves, 1):
+            try:
+                position = position.play_as(colour, vertex)
+            except KeimaError as error:
+                place = f"move {number} ({colour} {vertex})"
+                raise IllegalMove(error.message, source=self._where(), place=place) from error
+            position = self._edited(position, number)
+            yield position
+
+    def _edited(self, position: Position, number: int) -> Position:
+        """The position with the edits that follow a move."""
+        for edit in self.edits:
+            if edit.after == number:
+                try:
+                    position = edit.apply(position)
+                except KeimaError as error:
+                    raise BadRecord(error.message, source=self._where(), place=f"after move {number}") from error
+        return position
+
+    def final(self) -> Position:
+        """The position after the last move, as quickly as that goes.
+
+        Raises:
+            IllegalMove, BadRecord: as `positions`.
+        """
+        if self.edits:
+            *_, position = self.positions()
+            return position
+        black = (*self.handicap, *self.black_setup)
+        try:
+            return Position.from_moves(
+                self.moves,
+                size=(self.xsize, self.ysize),
+                rules=self.rules,
+                komi=self.komi,
+                initial_stones=[*(("B", vertex) for vertex in black), *(("W", vertex) for vertex in self.white_setup)],
+            )
+        except KeimaError as error:
+            raise IllegalMove(error.message, source=self._where(), place=error.place) from error
+
+    def _where(self) -> str | None:
+        return f"{self.source}: game {self.index}" if self.source and self.index > 1 else self.source or None
+
+
+class Sgf:
+    """RECORDS of Go."""
+
+    name = "SGF"
+
+    def read(
+        self, stream: IO[bytes], source: str = "", *, rules: str | None = None
+    ) -> Iterator[GameRecord | BadRecord]:
+        """The games of a stream, as `RecordFormat.read`; moves are not played.
+
+        Args:
+            stream: SGF in any encoding.
+            source: what messages call it.
+            rules: rules to assume where a record names none or unknown ones; KataGo's names.
+        """
+        found = 0
+        for raw in split_games(stream):
+            found = raw.index
+            place = f"game {raw.index} (line {raw.line})"
+            try:
+                if raw.problem:
+                    raise BadRecord(raw.problem)
+                record = parse_sgf(raw.data, rules=rules, source=source, index=raw.index)
+            except KeimaError as error:
+                inner = ": ".join(part for part in (place, error.place) if part)
+                yield BadRecord(error.message, source=source or None, place=inner)
+            else:
+                yield record
+        if not found:
+            yield BadRecord("holds no SGF game: nothing begins with `(;`", source=source or None)
+
+    def write(self, record: GameRecord) -> str:
+        """The record as SGF (FF[4], UTF-8)."""
+        return write_sgf(record)
+
+    def of_game(self, played: PlayedGame) -> GameRecord:
+        """The record of a game that was played here."""
+        position = played.position
+        assert isinstance(position, Position)
+        black = tuple(vertex for colour, vertex in position.setup if colour == "B")
+        white = tuple(vertex for colour, vertex in position.setup if colour == "W")
+        to_play = position.moves[0][0] if position.moves else position.to_play
+        handicap = black if black and not white and to_play == "W" else ()
+        event = f"{played.event}, game {played.number}"
+        comments = {0: f"{event}, {played.opening}"}
+        last = len(position.moves)
+        end = "\n".join((f"{played.result}: {played.reason}", *played.notes))
+        comments[last] = "\n".join(filter(None, (comments.get(last), end)))
+        return GameRecord(
+            xsize=position.xsize,
+            ysize=position.ysize,
+            rules=position.rules,
+            komi=position.komi,
+            handicap=handicap,
+            black_setup=() if handicap else black,
+            white_setup=white,
+            to_play=to_play,
+            moves=position.moves,
+            result=played.result,
+            players=dict(zip("BW", played.names, strict=True)),
+            date=played.date,
+            event=event,
+            comments=comments,
+        )
+
+
+RECORDS = Sgf()
+
+
+def parse_sgf(data: bytes | str, *, rules: str | None = None, source: str = "", index: int = 1) -> GameRecord:
+    """Read the first game in `data`.
+
+    Args:
+        data: SGF; bytes in any encoding (its CA property, else a guess), or text.
+        rules: rules to assume where the record names none or unknown ones; `DEFAULT_RULES` if None.
+        source, index: kept in the record.
+
+    Raises:
+        BadRecord: not SGF, not Go, a board over 19, a move or stone off the board, stones that cannot stand on it.
+    """
+    text = data if isinstance(data, str) else decode_text(data)
+    try:
+        tree = sgf_grammar.parse_sgf_game(text.encode("utf-8", "replace"))
+    except ValueError as error:
+        raise BadRecord(f"not well-formed SGF: {error}", source=source or None) from error
+    try:
+        return _Reader(rules).read(list(sgf_grammar.main_sequence_iter(tree)), source, index)
+    except KeimaError as error:
+        raise BadRecord(error.message, source=source or None, place=error.place) from error
+
+
+Properties = Mapping[str, Sequence[bytes]]
+
+
+class _Reader:
+    """Turns the main line's property maps into a `GameRecord`, collecting notes on the way."""
+
+    def __init__(self, rules: str | None) -> None:
+        self.assumed_rules = rules or DEFAULT_RULES
+        self.notes: list[str] = []
+
+    def read(self, nodes: Sequence[Properties], source: str, index: int) -> GameRecord:
+        root = nodes[0]
+        if "GM" in root and _text(root, "GM").strip() not in ("1", ""):
+            raise BadRecord(f"GM[{_text(root, 'GM')}] is not Go; Go is GM[1]", place="root node")
+        xsize, ysize = _size(root)
+        points = _vertices(xsize, ysize)
+        moves, comments, setups, to_play = _walk(nodes, points)
+        stones = _setup_stones([node for number, node in setups if number == 0], points)
+        handicap, black, white = self._handicap(root, stones, moves, (xsize, ysize))
+        rules = self._rules(root)
+        if to_play is None:
+            to_play = moves[0][0] if moves else ("W" if handicap else "B")
+        record = GameRecord(
+            xsize=xsize,
+            ysize=ysize,
+            rules=rules,
+            komi=self._komi(root, rules, len(handicap)),
+            handicap=handicap,
+            black_setup=black,
+            white_setup=white,
+            to_play=to_play,
+            moves=tuple(moves),
+            result=_text(root, "RE"),
+            players={"B": _text(root, "PB").strip(), "W": _text(root, "PW").strip()},
+            ranks={"B": _text(root, "BR").strip(), "W": _text(root, "WR").strip()},
+            date=_text(root, "DT"),
+            event=", ".join(filter(None, (_text(root, "EV"), _text(root, "RO")))) or _text(root, "GN"),
+            comments=comments,
+            source=source,
+            index=index,
+        )
+        later = [(number, node) for number, node in setups if number]
+        edits = _edits(record, later, points) if later else ()
+        return replace(record, edits=edits, notes=tuple(self.notes))
+
+    def _rules(self, root: Properties) -> Rules:
+        written = _text(root, "RU").strip()
+        name = re.sub(r"\s+rules?$", "", written, flags=re.IGNORECASE)
+        try:
+            if name:
+                return Rules.parse(_RULES_NAMES.get(name.lower(), name))
+            self.notes.append(f"the record names no rules; {self.assumed_rules} assumed")
+        except KeimaError:
+            self.notes.append(f"unknown rules RU[{written}]; {self.assumed_rules} assumed")
+        return Rules.parse(self.assumed_rules)
+
+    def _komi(self, root: Properties, rules: Rules, handicap: int) -> float:
+        written = _text(root, "KM").strip().replace(",", ".")
+        default = 0.5 if handicap >= 2 else rules.default_komi
+        try:
+            komi = float(written)
+        except ValueError:
+            self.notes.append(f"no komi in the record; {default} assumed" if not written else
+                              f"unreadable komi KM[{written}]; {default} assumed")  # fmt: skip
+            return default
+        meant = komi / 100 if abs(komi) >= 100 and komi % 5 == 0 else komi
+        if abs(meant * 4) % 2 == 1:  # 3.75 stones, as China counts, are 7.5 points
+            meant *= 2
+        if not (abs(meant) <= 150 and (meant * 2).is_integer()):
+            self.notes.append(f"komi KM[{written}] is no whole or half number; {default} assumed")
+            return default
+        if meant != komi:
+            self.notes.append(f"komi KM[{written}] read as {meant}")
+        return meant
+
+    def _handicap(
+        self, root: Properties, stones: Mapping[str, str], moves: Sequence[tuple[str, str]], size: tuple[int, int]
+    ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """(handicap, black setup, white setup) of the stones on the board before the first move."""
+        black = tuple(vertex for vertex, colour in stones.items() if colour == "B")
+        white = tuple(vertex for vertex, colour in stones.items() if colour == "W")
+        declared = _text(root, "HA").strip()
+        count = int(declared) if re.fullmatch(r"[0-9]{1,3}", declared) else 0
+        if white or (black and count != len(black) and (moves[:1] and moves[0][0] == "B")):
+            return (), black, white
+        if not black and count >= 2 and moves and moves[0][0] == "W":
+            black = fixed_handicap(count, size)
+            if black:
+                self.notes.append(f"HA[{count}] without its stones; the usual points assumed")
+        if black and count and count != len(black):
+            self.notes.append(f"HA[{count}] but {len(black)} handicap stones; the stones are believed")
+        return black, (), ()
+
+
+def _size(root: Properties) -> tuple[int, int]:
+    """(xsize, ysize) of the SZ property; 19 where there is none."""
+    written = _text(root, "SZ").strip() or "19"
+    match = re.fullmatch(r"([0-9]{1,4})(?:\s*[:xX]\s*([0-9]{1,4}))?", written)
+    if not match:
+        raise BadRecord(f"unreadable board size SZ[{written}]", place="root node")
+    xsize, ysize = int(match[1]), int(match[2] or match[1])
+    if not (2 <= xsize <= MAX_SIZE and 2 <= ysize <= MAX_SIZE):
+        raise BadRecord(f"a board of {xsize}×{ysize}: sizes from 2×2 to 19×19 are supported", place="root node")
+    return xsize, ysize
+
+
+Setup = tuple[int, Properties]
+
+
+def _walk(
+    nodes: Sequence[Properties], points: Mapping[bytes, str]
+) -> tuple[list[tuple[str, str]], dict[int, str], list[Setup], str | None]:
+    """The moves, comments by move number, setup nodes with the move they follow, and who PL says begins."""
+    moves: list[tuple[str, str]] = []
+    comments: dict[int, str] = {}
+    setups: list[Setup] = []
+    to_play = None
+    for node in nodes:
+        if "AB" in node or "AW" in node or "AE" in node:
+            setups.append((len(moves), node))
+        if "PL" in node and not moves:
+            to_play = _COLOURS.get(_text(node, "PL").strip().upper(), to_play)
+        played = [colour for colour in ("B", "W") if colour in node]
+        if len(played) == 2:
+            raise BadRecord("both Black and White move in one node", place=f"after move {len(moves)}")
+        if played:
+            raw = node[played[0]][0].strip()
+            vertex = points.get(raw) or points.get(raw.lower())
+            if vertex is None:
+                shown = raw.decode("utf-8", "replace")
+                raise BadRecord(f"[{shown}] is no point of this board", place=f"move {len(moves) + 1} ({played[0]})")
+            moves.append((played[0], vertex))
+        if "C" in node:
+            joined = "\n".join(filter(None, (comments.get(len(moves)), _text(node, "C", lines=True).strip())))
+            if joined:
+                comments[len(moves)] = joined
+    return moves, comments, setups, to_play
+
+
+def _setup_stones(nodes: Sequence[Properties], points: Mapping[bytes, str]) -> dict[str, str]:
+    """Vertex → "B" or "W" of the stones that AB, AW and AE of these nodes leave on an empty board."""
+    stones: dict[str, str] = {}
+    for node in nodes:
+        for name, colour in (("AB", "B"), ("AW", "W"), ("AE", None)):
+            for vertex in _point_list(node.get(name, ()), points, name):
+                stones.pop(vertex, None)
+                if colour:
+                    stones[vertex] = colour
+    return stones
+
+
+def _point_list(values: Sequence[bytes], points: Mapping[bytes, str], name: str) -> Iterator[str]:
+    """The vertices of a list of points, FF[4] rectangles ("aa:cc") unfolded."""
+    for value in values:
+        corner, _, opposite = value.strip().lower().partition(b":")
+        first, last = points.get(corner), points.get(opposite or corner)
+        if first in (None, "pass") or last in (None, "pass"):
+            raise BadRecord(f"{name}[{value.decode('utf-8', 'replace')}] is no point of this board", place="setup")
+        opposite = opposite or corner
+        for y in range(min(corner[1], opposite[1]), max(corner[1], opposite[1]) + 1):
+            for x in range(min(corner[0], opposite[0]), max(corner[0], opposite[0]) + 1):
+                yield points[bytes((x, y))]
+
+
+def _edits(record: GameRecord, setups: Sequence[Setup], points: Mapping[bytes, str]) -> tuple[Edit, ...]:
+    """What setup in mid-game changes on the board; where it states what stands there already, nothing.
+
+    Raises:
+        BadRecord: the changed board, or a move before it, cannot be.
+    """
+    edits: list[Edit] = []
+    position, made = record.start(), 0
+    for number, node in setups:
+        position = position.play_all(record.moves[made:number])
+        made = number
+        before = {vertex: colour for colour, vertex in position.on_board()}
+        wanted = dict.fromkeys(_point_list(node.get("AE", ()), points, "AE"), "")
+        for name, colour in (("AB", "B"), ("AW", "W")):
+            wanted |= dict.fromkeys(_point_list(node.get(name, ()), points, name), colour)
+        changed = tuple((colour, vertex) for vertex, colour in wanted.items() if before.get(vertex, "") != colour)
+        if changed:
+            edits.append(Edit(number, changed, _COLOURS.get(_text(node, "PL").strip().upper())))
+            position = edits[-1].apply(position)
+    return tuple(edits)
+
+
+@lru_cache(maxsize=32)
+def _vertices(xsize: int, ysize: int) -> dict[bytes, str]:
+    """SGF point → GTP vertex on this board; the empty value and `tt` are passes (FF[3] writes `tt` up to 19×19)."""
+    table = {b"": "pass", b"tt": "pass"}
+    for y in range(ysize):
+        for x in range(xsize):
+            table[bytes((97 + x, 97 + y))] = xy_to_vertex(x, y, ysize)
+    return table
+
+
+def _text(properties: Properties, name: str, lines: bool = False) -> str:
+    """A property's first value with escapes resolved; "" if it is absent."""
+    values = properties.get(name)
+    if not values:
+        return ""
+    unescape = sgf_grammar.text_value if lines else sgf_grammar.simpletext_value
+    text: str = unescape(values[0]).decode("utf-8", "replace")
+    return text
+
+
+def write_sgf(record: GameRecord) -> str:
+    """The record as SGF (FF[4], UTF-8); `parse_sgf` reads it back equal but for source and notes."""
+    root: dict[str, list[bytes]] = {"FF": [b"4"], "GM": [b"1"], "CA": [b"UTF-8"], "AP": [b"keima"]}
+    square = record.xsize == record.ysize
+    facts = {
+        "SZ": str(record.xsize) if square else f"{record.xsize}:{record.ysize}",
+        "KM": f"{record.komi:g}",
+        "RU": _rules_name(record.rules),
+        "HA": str(len(record.handicap)) if record.handicap else "",
+        "PB": record.players.get("B", ""),
+        "PW": record.players.get("W", ""),
+        "BR": record.ranks.get("B", ""),
+        "WR": record.ranks.get("W", ""),
+        "DT": record.date,
+        "EV": record.event,
+        "RE": record.result,
+        "PL": record.to_play,
+        "C": record.comments.get(0, ""),
+    }
+    for name, value in facts.items():
+        if value:
+            root[name] = [_escaped(value)]
+    to_point = {vertex: point for point, vertex in _vertices(record.xsize, record.ysize).items()} | {"pass": b""}
+    black = (*record.handicap, *record.black_setup)
+    for name, vertices in (("AB", black), ("AW", record.white_setup)):
+        if vertices:
+            root[name] = [to_point[vertex] for vertex in vertices]
+    tree = sgf_grammar.Coarse_game_tree()
+    tree.sequence.append(root)
+    for number, (colour, vertex) in enumerate(record.moves, 1):
+        node = {colour: [to_point[vertex]]}
+        if number in record.comments:
+            node["C"] = [_escaped(record.comments[number])]
+        tree.sequence.append(node)
+        tree.sequence.extend(_edit_node(edit, to_point) for edit in record.edits if edit.after == number)
+    text: str = sgf_grammar.serialise_game_tree(tree).decode("utf-8")
+    return text
+
+
+def _escaped(text: str) -> bytes:
+    """A text value; one that speaks of SGF does not look as if a new game began in it."""
+    escaped: bytes = sgf_grammar.escape_text(text.encode("utf-8", "replace"))
+    return re.sub(rb"\((\s*);", rb"(\1\\;", escaped)
+
+
+def _edit_node(edit: Edit, to_point: Mapping[str, bytes]) -> dict[str, list[bytes]]:
+    """The node that edits the board."""
+    node: dict[str, list[bytes]] = {}
+    for name, wanted in (("AB", "B"), ("AW", "W"), ("AE", "")):
+        vertices = [to_point[vertex] for colour, vertex in edit.stones if colour == wanted]
+        if vertices:
+            node[name] = vertices
+    return node | ({"PL": [edit.to_play.encode()]} if edit.to_play else {})
+
+
+def _rules_name(rules: Rules) -> str:
+    """The rules' common name where they have one, else KataGo's JSON."""
+    if rules in NAMED_RULES.values():
+        return {"aga": "AGA", "new-zealand": "NZ", "ing": "GOE"}.get(rules.name, rules.name.capitalize())
+    return json.dumps(rules.to_json())

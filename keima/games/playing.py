@@ -1,0 +1,217 @@
+"""The PLAYING facet: what matches and engines need of a game beside its rules.
+
+    playing.py of a game:  PLAYING = Playing() or one of a class of its own
+
+`Playing` is for a game whose end its rules decide, such as connect four: a subclass says only what differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keima.errors import BadRecord, BadRequest
+from keima.games.position import Position
+from keima.games.records import GameRecord
+
+P = TypeVar("P", bound=Position)
+R = TypeVar("R", bound=GameRecord)
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Where a game begins.
+
+    Attributes:
+        name: what its record calls it.
+        position: with the moves that led to it.
+    """
+
+    name: str
+    position: Position
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a game ended.
+
+    Attributes:
+        winner: the side's number among the game's sides (0 usually moves first), None for a draw.
+        result: as the game's records write it.
+        reason: in words: "checkmate", "score (agreed)".
+    """
+
+    winner: int | None
+    result: str
+    reason: str
+
+
+class Judged(Protocol):
+    """An answer of a network, as far as scoring reads it."""
+
+    @property
+    def ownership(self) -> NDArray[np.float32] | None:
+        """[-1, 1] for each point, 1 for the side to move; None where the network has none."""
+        ...
+
+
+class Judge(Protocol):
+    """What evaluates positions: `keima.Evaluator`, or what answers like it."""
+
+    def __call__(self, positions: Sequence[Position], symmetry: int | str = 0) -> Sequence[Judged]:
+        """Evaluate positions in their order."""
+        ...
+
+
+class Table(Protocol):
+    """A match's game that has stopped, as far as settling its result needs it."""
+
+    @property
+    def position(self) -> Position:
+        """The last position."""
+        ...
+
+    @property
+    def limit(self) -> int:
+        """The moves after which the game was stopped, where it is not over."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The players of the first and the second side."""
+        ...
+
+    @property
+    def scorer(self) -> str | None:
+        """The name of a third player that decides alone; None without one."""
+        ...
+
+    def ask_scorer(self) -> frozenset[str] | float | None:
+        """What it says: the dead stones, or the second side's points minus the first's; None if it cannot say."""
+        ...
+
+    def dead_stones(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The stones dead for either player, by their points."""
+        ...
+
+    def play_on(self, position: Position, most: int) -> Position | None:
+        """Let both play on from a position for so many moves at most, no stone agreed on.
+
+        Returns:
+            The last position; None if a player lost on the way, which ends the game.
+        """
+        ...
+
+    def note(self, text: str) -> None:
+        """Keep a remark for the game's record."""
+        ...
+
+
+class Playing(Generic[P, R]):
+    """What a match asks of a game.
+
+    Attributes:
+        protocol: what other programs that play it speak, as a player's description begins: "gtp"; None: nothing.
+        phases: plies of a phase, and how many phases; the last one takes all that comes after.
+        scored: players may differ about the score at the end, and a third one be asked.
+        lists: endings of files that hold one opening a line.
+    """
+
+    protocol: str | None = None
+    phases: tuple[int, int] = (10, 4)
+    scored: bool = False
+    lists: tuple[str, ...] = ()
+
+    def __init__(self, position: type[P]) -> None:
+        self._position = position
+
+    def start(self, size: tuple[int, int] | None = None, rules: str | None = None, komi: float | None = None) -> P:
+        """The position a match's games begin from, before their openings.
+
+        Args:
+            size: columns and rows, of a game that has a choice of boards; None for the usual one.
+            rules: of a game that has a choice of rules.
+            komi: of a game that has one.
+
+        Raises:
+            BadPosition, BadRequest: what cannot be.
+        """
+        return self._position.from_json({})
+
+    def table(self, start: P) -> dict[str, object]:
+        """What was chosen of board and rules, as a match remembers it."""
+        return {}
+
+    def openings(self, start: P, seed: int) -> list[Opening]:
+        """The built-in balanced openings, each once.
+
+        Raises:
+            BadRequest: there are none from that start.
+        """
+        raise BadRequest("no built-in openings; choose --openings random:4 or none")
+
+    def opening(self, record: R, start: P, plies: int | None) -> P:
+        """The position after a record's first moves, under the board and rules of `start`.
+
+        Raises:
+            BadRecord: it is of another board.
+            IllegalMove: a move breaks the rules.
+        """
+        position = self._position.from_json(record.setup)
+        return position.play(*(move for _, move in record.turns[:plies]))
+
+    def listed(self, line: str, start: P) -> P:
+        """The opening a line of a list names.
+
+        Raises:
+            BadPosition: it names none.
+        """
+        raise BadRecord("there are no lists of openings for this game")
+
+    def move_limit(self, start: P) -> int:
+        """Moves after which a match ends a game by itself."""
+        return 600
+
+    def moves_to_come(self, position: P) -> float:
+        """How many moves of its own a side expects to make yet; for its clock."""
+        return 20.0
+
+    def follow(self, position: P, side: str, move: str) -> P:
+        """The position after a move as a record may hold it.
+
+        Raises:
+            IllegalMove: even a record cannot hold it.
+        """
+        return position.play(move)
+
+    def stops(self, position: P) -> bool:
+        """Has the game ended, or is there a draw to be claimed, which players of a match always do?"""
+        return position.is_over
+
+    def outcome(self, position: P) -> Verdict | None:
+        """How a finished game ended by its rules alone; None before the end, or where the players have to agree."""
+        raise NotImplementedError
+
+    def settle(self, table: Table) -> Verdict | None:
+        """How a stopped game ends; None where a player lost while it was settled."""
+        position = table.position
+        assert isinstance(position, self._position)
+        verdict = self.outcome(position)
+        return verdict or Verdict(None, self.result(None), f"{table.limit} plies without an end")
+
+    def result(self, winner: int | None, how: str = "") -> str:
+        """A result as the game's records write it.
+
+        Args:
+            winner: the side's number, None for a draw.
+            how: "R" resignation, "T" time, "F" forfeit; "" by the rules. Many formats do not tell.
+        """
+        raise NotImplementedError
+
+    def dead_stones(self, judge: Judge, position: P) -> frozenset[str] | None:
+        """The stones a network takes for dead at the end; None without an opinion, or where there is no such thing."""
+        return None

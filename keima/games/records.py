@@ -1,0 +1,158 @@
+"""Game records: what every game's records tell, and the RECORDS facet that reads and writes them.
+
+    records.py of a game:  RECORDS = <a RecordFormat>      SGF for Go, PGN for chess
+
+Files, archives and folders are found by `keima.games.files`, which hands a format its stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, Protocol, TypeVar
+
+from keima.errors import BadRecord
+from keima.games.position import Position
+
+
+class GameRecord(Protocol):
+    """One game as a record tells it. Sides are named by the game's `letters`."""
+
+    @property
+    def game(self) -> str:
+        """A key of `GAMES`."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """The file it came from, "" if none."""
+        ...
+
+    @property
+    def index(self) -> int:
+        """Which game of that file, from 1."""
+        ...
+
+    @property
+    def turns(self) -> tuple[tuple[str, str], ...]:
+        """(side, move) of each move of the main line."""
+        ...
+
+    @property
+    def result(self) -> str:
+        """As written; "" or the format's own word where it is unknown."""
+        ...
+
+    @property
+    def players(self) -> Mapping[str, str]:
+        """The players' names by side; "" where unknown."""
+        ...
+
+    @property
+    def ranks(self) -> Mapping[str, str]:
+        """The players' ranks by side; "" where unknown."""
+        ...
+
+    @property
+    def date(self) -> str:
+        """As written."""
+        ...
+
+    @property
+    def event(self) -> str:
+        """As written."""
+        ...
+
+    @property
+    def comments(self) -> Mapping[int, str]:
+        """Comments by the number of moves played before them; 0 is before the first."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was taken from a bent record, and how, in words."""
+        ...
+
+    @property
+    def setup(self) -> dict[str, object]:
+        """What decides the game besides its moves (board, rules, start), as JSON; part of a report's `game`."""
+        ...
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What else a report's `game` tells of a game of this kind, in place of the record's own words."""
+        ...
+
+    def positions(self) -> Iterator[Position]:
+        """The position before the first move, then the one after each move: `len(turns) + 1` of them.
+
+        Raises:
+            IllegalMove: a move breaks the rules; names it. Positions before it were yielded.
+            BadRecord: the starting position cannot be.
+        """
+        ...
+
+    def final(self) -> Position:
+        """The position after the last move.
+
+        Raises:
+            IllegalMove, BadRecord: as `positions`.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class PlayedGame:
+    """A game that was played here, to become a record.
+
+    Attributes:
+        position: the last one, with the moves since the game's start.
+        names: who had the first of the game's sides, who the second.
+        result: as the game's `Playing.result` writes it.
+        event: what it was part of.
+        number: its number there.
+        opening: the name of where it began.
+        reason: how it ended, in words.
+        date: ISO.
+        notes: what else happened; commented where the game ends.
+    """
+
+    position: Position
+    names: tuple[str, str]
+    result: str
+    event: str
+    number: int
+    opening: str
+    reason: str
+    date: str
+    notes: tuple[str, ...] = ()
+
+
+R = TypeVar("R", bound=GameRecord)
+
+
+class RecordFormat(Protocol[R]):
+    """How a game's records are read and written."""
+
+    name: str
+    """What people call it: "SGF"."""
+
+    def read(self, stream: IO[bytes], source: str = "") -> Iterator[R | BadRecord]:
+        """The games of a stream, one after another as they are asked for.
+
+        A game that cannot be read comes as a `BadRecord` naming source, game and line; the rest go on. Text in any
+        encoding the format knows of, and nothing but `OSError` and its like is raised from it.
+        """
+        ...
+
+    def write(self, record: R) -> str:
+        """The record as text, comments and variations in it; `read` gives it back equal but for source and notes.
+
+        Raises:
+            IllegalMove: a move of the record cannot be played.
+        """
+        ...
+
+    def of_game(self, played: PlayedGame) -> R:
+        """The record of a game that was played here."""
+        ...

@@ -1,0 +1,368 @@
+"""Batches in flight between trees and the network: leaves are gathered while earlier ones are evaluated."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keima.games.game import get_game
+from keima.games.position import Position
+from keima.search.expand import DRAW, LEAD, MOVES_LEFT, SCORE, SCORE_SQ, VALUE, cancel, expand
+from keima.search.gather import NO_RANDOM, Descents, Leaves, Random, gather_of
+from keima.search.memory import Tree
+from keima.search.prepare import beside
+from keima.search.report import Ownership
+from keima.systems.encoding import Batch, Encoding
+from keima.systems.network import Heads
+from keima.systems.parameters import Parameters
+from keima.systems.playouts import PlayoutPolicy
+from keima.systems.presets import playouts_of
+
+BATCHES_IN_FLIGHT = 2
+"""Batches under way at once: one is evaluated while the other is gathered or read."""
+
+_NO_LOCK = nullcontext()
+_SLOW = 0.02
+"""Seconds a batch takes from which on its answer is awaited in a thread, so that `stop` need not wait for it."""
+
+
+class Answer(Protocol):
+    """A batch under way."""
+
+    def result(self) -> Heads:
+        """Wait for it."""
+        ...
+
+
+class Searched(Protocol):
+    """What a search asks of a network."""
+
+    @property
+    def system(self) -> str:
+        """The name of its system."""
+        ...
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Its heads."""
+        ...
+
+
+class SearchEvaluator(Protocol):
+    """What a search asks of an evaluator: `keima.Evaluator`, or what answers like it."""
+
+    @property
+    def network(self) -> Searched:
+        """Its network."""
+        ...
+
+    @property
+    def encoding(self) -> Encoding:
+        """The network's, options bound."""
+        ...
+
+    @property
+    def batch_size(self) -> int:
+        """Positions it likes to evaluate together."""
+        ...
+
+    def submit(self, batch: Batch) -> Answer:
+        """Start a batch."""
+        ...
+
+
+class RootedTree:
+    """A tree with the position at its root.
+
+    Attributes:
+        tree: the tree.
+        position: at its root.
+        kernels: of the game.
+        scratch: working space of its descents.
+        side: the side to move at the root.
+        ownership: where the ownership of its positions is summed up, if it is.
+        pending: leaves under way.
+    """
+
+    def __init__(self, tree: Tree, position: Position) -> None:
+        self.tree = tree
+        self.position = position
+        self.kernels = get_game(position.game).kernels
+        self.scratch = self.kernels.new_scratch(position.record)
+        self.side = self.kernels.side(position.record[0])
+        self.ownership: Ownership | None = None
+        self.pending = 0
+
+    def name(self, move: int, side: int) -> str:
+        """The name of a move made by `side`."""
+        return self.kernels.name(self.position, move, side)
+
+    def other(self, side: int) -> int:
+        """The opponent."""
+        return self.kernels.other(side)
+
+
+class Share(NamedTuple):
+    """What one tree may add to a batch."""
+
+    rooted: RootedTree
+    leaves: int
+    """at most"""
+    visits: int
+    """it may still make"""
+
+
+@dataclass
+class _InFlight:
+    """A batch under way, and which of its rows are whose."""
+
+    answer: Answer
+    leaves: Leaves
+    rows: list[tuple[RootedTree, int, int]]
+    symmetries: NDArray[np.int64]
+    started: float
+
+
+class BatchesInFlight:
+    """Gathers leaves into batches, submits them, adds the answers to the trees in the order they were submitted.
+
+    Args:
+        evaluator: of the network.
+        position: any position of the board that all trees are of.
+        parameters: of the search.
+        batch_size: most leaves of one batch.
+        rng: of symmetries and playouts.
+        policy: plays leaves out where the parameters want that; None: the default of the game.
+
+    Attributes:
+        capacity: most roots evaluated together.
+        symmetries: int64 [k], those that keep the shape of the board.
+        seconds_a_batch: a running mean.
+
+    Raises:
+        BadRequest: the parameters want playouts, and this game has none.
+    """
+
+    def __init__(
+        self,
+        evaluator: SearchEvaluator,
+        position: Position,
+        parameters: Parameters,
+        batch_size: int,
+        rng: np.random.Generator,
+        policy: PlayoutPolicy | None = None,
+    ) -> None:
+        self.batch_size = batch_size
+        self.capacity = max(batch_size, 8)
+        self.seconds_a_batch = 0.0
+        self._evaluator = evaluator
+        self._parameters = parameters
+        self._rng = rng
+        self._position = position
+        self._kernels = get_game(position.game).kernels
+        self._encoding = _bound(evaluator.encoding, parameters.leaf_options)
+        self._root_encoding = _bound(evaluator.encoding, parameters.root_options)
+        self._shape = self._encoding.shape(position)
+        every = np.array(self._encoding.symmetries, np.int64)
+        self.symmetries = every[[self._encoding.shape(position, turn) == self._shape for turn in every.tolist()]]
+        self._random, self._play_out = NO_RANDOM, None
+        if parameters.playouts.rollout_weight:
+            playouts = playouts_of(position.game)
+            weights = (policy or playouts.policy()).weights
+            self._play_out = playouts.play_out
+            self._random = Random(weights, rng.integers(1, 2**63, 1, np.uint64))
+        self._gather = gather_of(position.game, self._play_out)
+        beside(self._gather, evaluator, parameters, position)
+        self._records = np.zeros(self.capacity, self._kernels.dtype)
+        self._in_flight: deque[_InFlight] = deque()
+        self._spare = [self._new_leaves(batch_size) for _ in range(BATCHES_IN_FLIGHT)]
+        self._waiter: ThreadPoolExecutor | None = None
+
+    def _new_leaves(self, capacity: int) -> Leaves:
+        moves = capacity, self._kernels.max_moves
+        return Leaves(
+            np.zeros(capacity, np.int32),
+            np.zeros(moves, np.int16),
+            np.zeros(capacity, np.int32),
+            np.zeros(moves, np.int32),
+        )
+
+    def fits(self, position: Position) -> bool:
+        """Can trees of this position share batches with the others?"""
+        return position.game == self._position.game and self._encoding.shape(position) == self._shape
+
+    @property
+    def has_room(self) -> bool:
+        """Can another batch be started?"""
+        return bool(self._spare)
+
+    @property
+    def is_empty(self) -> bool:
+        """Is nothing under way?"""
+        return not self._in_flight
+
+    def start(self, shares: Sequence[Share]) -> tuple[int, int]:
+        """Gather a batch and submit it.
+
+        Returns:
+            (leaves submitted, visits made on the way)
+        """
+        leaves = self._spare.pop()
+        rows, filled, made = [], 0, 0
+        for rooted, wanted, visits in shares:
+            wanted = min(wanted, self.batch_size - filled)
+            if wanted <= 0 or visits <= 0:
+                continue
+            descents = Descents(rooted.position.record, rooted.scratch, self._records)
+            found, done = self._gather(rooted.tree.arrays, descents, leaves, self._random, filled, wanted, visits)
+            made += done
+            if found:
+                rooted.pending += found
+                rows.append((rooted, filled, filled + found))
+                filled += found
+        if not filled:
+            self._spare.append(leaves)
+            return 0, made
+        symmetries = self._draw_symmetries(filled)
+        batch = self._encode(self._encoding, leaves, filled, symmetries)
+        answer = self._evaluator.submit(batch)
+        self._in_flight.append(_InFlight(answer, leaves, rows, symmetries, time.perf_counter()))
+        return filled, made
+
+    def _encode(self, encoding: Encoding, leaves: Leaves, n: int, symmetries: NDArray[np.int64]) -> Batch:
+        """The first n leaves' inputs, and their moves' policy indices."""
+        batch = encoding.room(n, self._shape)
+        encoding.write(self._records[:n], symmetries, batch)
+        encoding.write_indices(leaves.moves[:n], leaves.counts[:n], symmetries, batch, leaves.indices[:n])
+        return batch
+
+    def _draw_symmetries(self, n: int) -> NDArray[np.int64]:
+        """A random symmetry for each leaf; on oblong boards all keep its shape."""
+        if len(self.symmetries) == 1 or not self._parameters.batches.random_symmetry:
+            return np.zeros(n, np.int64)
+        return self.symmetries[self._rng.integers(0, len(self.symmetries), n)]
+
+    def finish(self, stopped: threading.Event | None = None, lock: AbstractContextManager[object] = _NO_LOCK) -> bool:
+        """Add the oldest batch's answers to its trees; False where `stopped` was set before they came.
+
+        Args:
+            stopped: gives up waiting when set.
+            lock: held while trees change.
+        """
+        oldest = self._in_flight[0]
+        heads = self._await(oldest, stopped)
+        if heads is None:
+            return False
+        self._in_flight.popleft()
+        seconds = time.perf_counter() - oldest.started
+        self.seconds_a_batch = seconds if not self.seconds_a_batch else 0.8 * self.seconds_a_batch + 0.2 * seconds
+        with lock:
+            self._add(oldest, heads)
+        self._spare.append(oldest.leaves)
+        return True
+
+    def _await(self, batch: _InFlight, stopped: threading.Event | None) -> Heads | None:
+        """The batch's heads; None if `stopped` is set first."""
+        if stopped is None or 0 < self.seconds_a_batch < _SLOW:
+            return batch.answer.result()
+        if self._waiter is None:
+            self._waiter = ThreadPoolExecutor(1, "keima-search")
+        future: Future[Heads] = self._waiter.submit(batch.answer.result)
+        wake = threading.Event()
+        future.add_done_callback(lambda _: wake.set())
+        while not wake.wait(0.01):
+            if stopped.is_set():
+                return None
+        return future.result()
+
+    def _add(self, batch: _InFlight, heads: Heads) -> None:
+        policy = np.ascontiguousarray(heads.policy, dtype=np.float32)
+        answers = answers_of(heads)
+        leaves = batch.leaves
+        for rooted, first, end in batch.rows:
+            expand(
+                rooted.tree.arrays,
+                leaves.nodes,
+                leaves.moves,
+                leaves.indices,
+                leaves.counts,
+                policy,
+                answers,
+                first,
+                end,
+            )
+            rooted.pending -= end - first
+            if rooted.ownership is not None and heads.ownership is not None:
+                sides = rooted.tree.nodes["side"]
+                for row in range(first, end):
+                    points = self.restore(heads.ownership[row], int(batch.symmetries[row]))
+                    rooted.ownership.add(points, 1.0 if sides[leaves.nodes[row]] == rooted.side else -1.0)
+
+    def restore(self, points: NDArray[np.float32], symmetry: int) -> NDArray[np.float32]:
+        """Turn a per-point output [H, W] of planes under a symmetry back to the board."""
+        return self._encoding.restore(points, self._position, symmetry)
+
+    def abandon(self) -> None:
+        """Take everything under way back from the trees; answers that still come are not looked at."""
+        while self._in_flight:
+            batch = self._in_flight.popleft()
+            for rooted, first, end in batch.rows:
+                cancel(rooted.tree.nodes, batch.leaves.nodes[first:end])
+                rooted.pending -= end - first
+            self._spare.append(batch.leaves)
+
+    def evaluate_roots(self, roots: Sequence[RootedTree], symmetries: NDArray[np.int64]) -> tuple[Leaves, Heads]:
+        """Evaluate roots, each under a symmetry: their moves with policy indices, and the heads, row by row."""
+        leaves = self._new_leaves(len(roots))
+        for row, rooted in enumerate(roots):
+            record = rooted.position.record
+            self._records[row : row + 1].view(np.uint8)[:] = record.view(np.uint8)
+            self._kernels.result(record[0], rooted.scratch[0])
+            leaves.counts[row] = self._kernels.legal_moves(record[0], rooted.scratch[0], leaves.moves[row])
+        batch = self._encode(self._root_encoding, leaves, len(roots), symmetries)
+        return leaves, self._evaluator.submit(batch).result()
+
+    def play_out_root(self, rooted: RootedTree) -> float | None:
+        """The result of one playout of a root for its side to move; None without playouts."""
+        if self._play_out is None:
+            return None
+        return float(self._play_out(rooted.position.record[0], self._random.weights[0], self._random.state))
+
+
+def _bound(encoding: Encoding, options: Mapping[str, float]) -> Encoding:
+    """The encoding with those of the options that it takes."""
+    return encoding.bind(**{name: option for name, option in options.items() if name in encoding.options})
+
+
+def share_of(rooted: RootedTree, batch_size: int) -> int:
+    """How many leaves of a tree the next batch may have: few while it has few visits."""
+    p = rooted.tree.parameters.batches
+    most = int(max(p.min_in_flight, p.in_flight_share * rooted.tree.visits))
+    return max(0, min(batch_size, -(-most // BATCHES_IN_FLIGHT), most - rooted.pending))
+
+
+def answers_of(heads: Heads) -> NDArray[np.float32]:
+    """A batch's numbers for the tree: float32 [N, 6], columns VALUE … MOVES_LEFT; 0 where the network has none."""
+    answers = np.zeros((len(heads.policy), 6), np.float32)
+    if heads.value is not None:
+        answers[:, VALUE] = heads.value
+    if heads.wdl is not None:
+        answers[:, DRAW] = heads.wdl[:, 1]
+    if heads.lead is not None:
+        mean = heads.extra.get("score_mean", heads.lead)
+        stdev = heads.extra.get("score_stdev")
+        answers[:, SCORE] = mean
+        answers[:, SCORE_SQ] = np.square(mean) + (np.square(stdev) if stdev is not None else 0.0)
+        answers[:, LEAD] = heads.lead
+    if heads.moves_left is not None:
+        answers[:, MOVES_LEFT] = heads.moves_left
+    return answers

@@ -1,0 +1,266 @@
+"""Evaluate and expand: a network's answer becomes a node's evaluation and its edges; equal positions share both."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keima.games.kernels import NO_KEY, mix
+from keima.jit import Record, Records, njit
+from keima.search.backup import back_up
+from keima.search.tree import FRESH, OPEN, TreeArrays, count_pending
+
+_TWO_OVER_PI = 2.0 / math.pi
+_POINTS = np.arange(-12, 13) * 0.4
+_WEIGHTS = np.exp(-_POINTS * _POINTS / 2) / np.exp(-_POINTS * _POINTS / 2).sum()
+
+VALUE, DRAW, SCORE, SCORE_SQ, LEAD, MOVES_LEFT = range(6)
+"""Columns of an answer's numbers, for the side to move."""
+
+
+@njit
+def score_value(mean: float, stdev: float, center: float, scale: float) -> float:
+    """E[2/π · atan((x − center) / scale)] of a normal x: points squashed into (−1, 1).
+
+    KataGo `cpp/neuralnet/nninputs.cpp`, `ScoreValue::expectedWhiteScoreValue`; a table there, a sum here.
+    """
+    if stdev < 1e-3:
+        return _TWO_OVER_PI * math.atan((mean - center) / scale)
+    total = 0.0
+    for i in range(len(_POINTS)):
+        x = mean + stdev * _POINTS[i]
+        total += _WEIGHTS[i] * math.atan((x - center) / scale)
+    return _TWO_OVER_PI * total
+
+
+@njit
+def draw_worth(head: Record, p: Record, side: int) -> float:
+    """The utility of a draw for `side`: `draw_score` for one side, as much with the sign turned for the other.
+
+    Lc0 `search.cc`, `GetDrawScore`: what a draw is worth hangs on who is to move, not on whose turn it was at the root.
+    """
+    return float(p.draw_score if side == head.draw_side else -p.draw_score)
+
+
+@njit
+def utility_of(head: Record, p: Record, side: int, value: float, draw: float, score: float, score_sq: float) -> float:
+    """What the search maximises, for `side`: win − loss, draws at their worth, and points (KataGo's two curves)."""
+    utility = value + draw * draw_worth(head, p, side)
+    if (p.static_score > 0 or p.dynamic_score > 0) and head.side_length > 0:
+        stdev = math.sqrt(max(score_sq - score * score, 0.0))
+        center = head.center if side == head.center_side else -head.center
+        utility += p.static_score * score_value(score, stdev, 0.0, 2.0 * head.side_length)
+        utility += p.dynamic_score * score_value(score, stdev, center, p.dynamic_scale * head.side_length)
+    return utility
+
+
+@njit
+def set_evaluation(nodes: Records, head: Record, p: Record, i: int, answer: NDArray[np.float32]) -> None:
+    """Store a network's numbers (float32 [6], columns VALUE … MOVES_LEFT) as node i's own evaluation."""
+    nd = nodes[i]
+    nd.raw_value = answer[VALUE]
+    nd.raw_draw = answer[DRAW]
+    nd.raw_score = answer[SCORE]
+    nd.raw_score_sq = answer[SCORE_SQ]
+    nd.raw_lead = answer[LEAD]
+    nd.raw_moves_left = answer[MOVES_LEFT]
+    nd.raw_utility = utility_of(head, p, nd.side, answer[VALUE], answer[DRAW], answer[SCORE], answer[SCORE_SQ])
+
+
+@njit
+def mix_playout(nodes: Records, i: int, playout: float, p: Record) -> None:
+    """(1 − λ) v + λ z: mix a playout's result into node i's own evaluation (AlphaGo)."""
+    nd = nodes[i]
+    nd.raw_value += p.rollout_weight * (playout - nd.raw_value)
+    nd.raw_utility = nd.raw_value
+
+
+@njit
+def expand(
+    tree: TreeArrays,
+    leaves: NDArray[np.int32],
+    moves: NDArray[np.int16],
+    indices: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    policy: NDArray[np.float32],
+    answers: NDArray[np.float32],
+    first: int,
+    end: int,
+) -> None:
+    """Add rows `first` to `end` − 1 of a batch's answers: edges and evaluation of a leaf, and its visit backed up.
+
+    Args:
+        tree: whose leaves they are.
+        leaves: int32 [N], the pending nodes.
+        moves: int16 [N, M], legal moves.
+        indices: int32 [N, M], their policy indices.
+        counts: int32 [N], how many.
+        policy: float32 [N, A], logits.
+        answers: float32 [N, 6].
+        first: the first row.
+        end: the row after the last one.
+    """
+    nodes, head, p = tree.nodes, tree.heads[0], tree.parameters[0]
+    for row in range(first, end):
+        i = leaves[row]
+        nd = nodes[i]
+        nd.edge = head.edges
+        nd.edges = write_edges(
+            tree.edge_moves,
+            tree.edge_priors,
+            head.edges,
+            policy[row],
+            moves[row],
+            indices[row],
+            counts[row],
+            p.policy_temperature,
+            int(p.edge_cap),
+        )
+        nd.cut = 1 if counts[row] > nd.edges else 0
+        head.edges += nd.edges
+        playout = float(nd.raw_value)
+        set_evaluation(nodes, head, p, i, answers[row])
+        if p.rollout_weight > 0:
+            mix_playout(nodes, i, playout, p)
+        nd.state = OPEN
+        head.evaluations += 1
+        if nd.key != NO_KEY:
+            enter(tree.table, nodes, i)
+        back_up(nodes, i, 1, p)
+
+
+@njit
+def look_up(table: NDArray[np.int32], nodes: Records, key: np.uint64) -> int:
+    """The node that holds the evaluation of `key`, or −1."""
+    last = np.uint64(len(table) - 1)
+    slot = mix(key) & last
+    while table[slot] >= 0:
+        if nodes[table[slot]].key == key:
+            return int(table[slot])
+        slot = (slot + np.uint64(1)) & last
+    return -1
+
+
+@njit
+def enter(table: NDArray[np.int32], nodes: Records, i: int) -> None:
+    """Let node i be the one that holds the evaluation of its key, unless another is."""
+    key = nodes[i].key
+    last = np.uint64(len(table) - 1)
+    slot = mix(key) & last
+    while table[slot] >= 0:
+        if nodes[table[slot]].key == key:
+            return
+        slot = (slot + np.uint64(1)) & last
+    table[slot] = i
+
+
+@njit
+def enter_all(table: NDArray[np.int32], nodes: Records, count: int) -> None:
+    """Fill an emptied table with every evaluated node."""
+    table[:] = -1
+    for i in range(1, count):
+        if nodes[i].state == OPEN and nodes[i].key != NO_KEY:
+            enter(table, nodes, i)
+
+
+@njit
+def share(nodes: Records, i: int, other: int) -> None:
+    """Give node i the evaluation and the edges of a node of equal key."""
+    nd, of = nodes[i], nodes[other]
+    nd.edge = of.edge
+    nd.edges = of.edges
+    nd.cut = of.cut
+    nd.raw_value = of.raw_value
+    nd.raw_draw = of.raw_draw
+    nd.raw_utility = of.raw_utility
+    nd.raw_score = of.raw_score
+    nd.raw_score_sq = of.raw_score_sq
+    nd.raw_lead = of.raw_lead
+    nd.raw_moves_left = of.raw_moves_left
+    nd.state = OPEN
+
+
+@njit
+def _sift_down(priors: NDArray[np.float32], moves: NDArray[np.int16], first: int, start: int, count: int) -> None:
+    """Restore a heap with the smallest prior on top, in `priors[first:first + count]`, from `start` down."""
+    prior, move = priors[first + start], moves[first + start]
+    at = start
+    while True:
+        below = 2 * at + 1
+        if below >= count:
+            break
+        if below + 1 < count and priors[first + below + 1] < priors[first + below]:
+            below += 1
+        if priors[first + below] >= prior:
+            break
+        priors[first + at], moves[first + at] = priors[first + below], moves[first + below]
+        at = below
+    priors[first + at], moves[first + at] = prior, move
+
+
+@njit
+def write_edges(
+    edge_moves: NDArray[np.int16],
+    edge_priors: NDArray[np.float32],
+    first: int,
+    logits: NDArray[np.float32],
+    moves: NDArray[np.int16],
+    indices: NDArray[np.int32],
+    count: int,
+    t: float,
+    cap: int,
+) -> int:
+    """Softmax of the legal moves' logits at temperature t, the `cap` likeliest written as edges, best first; how many.
+
+    Args:
+        edge_moves: int16, written from `first` on.
+        edge_priors: float32, likewise.
+        first: where.
+        logits: float32 [A].
+        moves: the legal moves, int16 [≥ count].
+        indices: their policy indices, int32 [≥ count].
+        count: how many.
+        t: temperature.
+        cap: most edges to keep.
+    """
+    if count == 0:
+        return 0
+    top = -np.inf
+    for k in range(count):
+        top = max(top, logits[indices[k]])
+    total = 0.0
+    kept = 0
+    for k in range(count):
+        weight = math.exp((logits[indices[k]] - top) / t)
+        total += weight
+        if kept < cap:
+            edge_priors[first + kept] = weight
+            edge_moves[first + kept] = moves[k]
+            kept += 1
+            if kept == cap:
+                for start in range(cap // 2 - 1, -1, -1):
+                    _sift_down(edge_priors, edge_moves, first, start, cap)
+        elif weight > edge_priors[first]:
+            edge_priors[first] = weight
+            edge_moves[first] = moves[k]
+            _sift_down(edge_priors, edge_moves, first, 0, cap)
+    if kept < cap:
+        for start in range(kept // 2 - 1, -1, -1):
+            _sift_down(edge_priors, edge_moves, first, start, kept)
+    for end in range(kept - 1, 0, -1):
+        edge_priors[first], edge_priors[first + end] = edge_priors[first + end], edge_priors[first]
+        edge_moves[first], edge_moves[first + end] = edge_moves[first + end], edge_moves[first]
+        _sift_down(edge_priors, edge_moves, first, 0, end)
+    for k in range(kept):
+        edge_priors[first + k] /= total
+    return kept
+
+
+@njit
+def cancel(nodes: Records, leaves: NDArray[np.int32]) -> None:
+    """Take pending leaves back: their evaluation will not come, they can be chosen anew."""
+    for k in range(len(leaves)):
+        nodes[leaves[k]].state = FRESH
+        count_pending(nodes, leaves[k], -1)

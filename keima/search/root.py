@@ -1,0 +1,217 @@
+"""Root preparation: its evaluation, its moves with temperature and noise, and what of an older tree hangs below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keima.errors import BadRequest
+from keima.search.backup import back_up
+from keima.search.batches import BatchesInFlight, RootedTree, answers_of
+from keima.search.expand import LEAD, SCORE, VALUE, mix_playout, set_evaluation
+from keima.search.gather import Leaves
+from keima.search.report import RootAnswer
+from keima.search.solver import bound_by_children, open_forced_win
+from keima.search.tree import FRESH, OPEN, UNSOLVED
+from keima.systems.network import Heads
+from keima.systems.parameters import Parameters
+
+
+@dataclass(frozen=True)
+class Considered:
+    """Which moves to consider at a root: only `allow` (None: all), without `avoid`."""
+
+    allow: frozenset[str] | None = None
+    avoid: frozenset[str] = frozenset()
+
+    def among(self, names: list[str]) -> NDArray[np.uint8]:
+        """1 for every legal move to consider.
+
+        Raises:
+            BadRequest: a move that is not legal here, or no move left to consider.
+        """
+        if not names:
+            return np.zeros(0, np.uint8)
+        for name in sorted((self.allow or frozenset()) | self.avoid):
+            if name not in names:
+                raise BadRequest(f"{name!r} is not a legal move here")
+        chosen = [(self.allow is None or name in self.allow) and name not in self.avoid for name in names]
+        if not any(chosen):
+            raise BadRequest("no legal move is left to consider")
+        return np.array(chosen, np.uint8)
+
+
+@dataclass(frozen=True)
+class _Evaluated:
+    """One root's rows of a batch, one for each symmetry."""
+
+    leaves: Leaves
+    heads: Heads
+    rows: slice
+    symmetries: NDArray[np.int64]
+
+    @property
+    def moves(self) -> NDArray[np.int16]:
+        """The legal moves."""
+        first = self.rows.start
+        return self.leaves.moves[first, : self.leaves.counts[first]]
+
+    def policy(self, temperature: float) -> NDArray[np.float64]:
+        """The legal moves' probabilities, averaged over the symmetries."""
+        count = len(self.moves)
+        total = np.zeros(count)
+        if not count:
+            return total
+        for row in range(self.rows.start, self.rows.stop):
+            logits = self.heads.policy[row, self.leaves.indices[row, :count]].astype(np.float64) / temperature
+            odds = np.exp(logits - logits.max())
+            total += odds / odds.sum()
+        return total / len(self.symmetries)
+
+
+def prepare_roots(
+    batches: BatchesInFlight,
+    roots: Sequence[RootedTree],
+    p: Parameters,
+    rng: np.random.Generator,
+    considered: Considered,
+    lock: AbstractContextManager[object],
+) -> list[RootAnswer]:
+    """Evaluate roots together and write their ROOT records; a root without visits gets its first.
+
+    Raises:
+        BadRequest: a move that is not legal here, no move left to consider, or ownership of a network without.
+    """
+    each = [_root_symmetries(batches.symmetries, p, rng) for _ in roots]
+    found: list[RootAnswer] = []
+    step = max(1, batches.capacity // len(each[0]))
+    for first in range(0, len(roots), step):
+        some = range(first, min(first + step, len(roots)))
+        symmetries = np.concatenate([each[k] for k in some])
+        leaves, heads = batches.evaluate_roots([roots[k] for k in some for _ in each[k]], symmetries)
+        row = 0
+        for k in some:
+            rows = slice(row, row + len(each[k]))
+            row = rows.stop
+            found.append(
+                _prepare(batches, roots[k], _Evaluated(leaves, heads, rows, each[k]), p, rng, considered, lock)
+            )
+    return found
+
+
+def _prepare(
+    batches: BatchesInFlight,
+    rooted: RootedTree,
+    evaluated: _Evaluated,
+    p: Parameters,
+    rng: np.random.Generator,
+    considered: Considered,
+    lock: AbstractContextManager[object],
+) -> RootAnswer:
+    """Write one root's record from its evaluation."""
+    heads, moves = evaluated.heads, evaluated.moves
+    names = [rooted.name(move, rooted.side) for move in moves.tolist()]
+    allowed = considered.among(names)
+    policy = evaluated.policy(1.0)
+    temperature = p.root.root_policy_temperature
+    tempered = policy if temperature == 1.0 else evaluated.policy(temperature)
+    answer = answers_of(heads)[evaluated.rows].mean(axis=0)
+    if rooted.ownership is not None:
+        if heads.ownership is None:
+            raise BadRequest("this network has no ownership")
+        for points, symmetry in zip(heads.ownership[evaluated.rows], evaluated.symmetries.tolist(), strict=True):
+            rooted.ownership.add(batches.restore(points, symmetry), 1.0)
+    with lock:
+        _write_root(rooted, moves, _noisy(tempered, p, rng), allowed)
+        _evaluate(rooted, answer, batches.play_out_root(rooted))
+        if p.solver.solve:
+            _look_for_a_forced_win(rooted)
+    return RootAnswer(
+        policy=dict(zip(names, policy.tolist(), strict=True)),
+        value=float(answer[VALUE]),
+        lead=float(answer[LEAD]) if heads.lead is not None else None,
+        has_score=heads.lead is not None,
+        has_moves_left=heads.moves_left is not None,
+    )
+
+
+def _root_symmetries(available: NDArray[np.int64], p: Parameters, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The symmetries the root is evaluated under, all of one shape of planes."""
+    count = min(p.root.root_symmetries, len(available))
+    if len(available) == 1 or (not p.batches.random_symmetry and count == 1):
+        return np.zeros(1, np.int64)
+    return available[np.sort(rng.permutation(len(available))[:count])]
+
+
+def _noisy(policy: NDArray[np.float64], p: Parameters, rng: np.random.Generator) -> NDArray[np.float64]:
+    """(1 − ε) P + ε Dirichlet(total / k, …) over the k legal moves."""
+    share = p.root.root_noise
+    if not share or not len(policy):
+        return policy
+    noise = rng.dirichlet(np.full(len(policy), p.root.dirichlet_total / len(policy)))
+    return (1 - share) * policy + share * noise
+
+
+def _write_root(
+    rooted: RootedTree, moves: NDArray[np.int16], policy: NDArray[np.float64], allowed: NDArray[np.uint8]
+) -> None:
+    """The ROOT record, most likely moves first, children of an older tree in their places."""
+    tree = rooted.tree
+    root = tree.roots[0]
+    order = np.argsort(-policy, kind="stable")
+    count = len(order)
+    root["count"] = count
+    root["move"][:count] = moves[order]
+    root["prior"][:count] = policy[order]
+    root["allowed"][:count] = allowed[order]
+    root["child"][:count] = -1
+    places = {move: e for e, move in enumerate(moves[order].tolist())}
+    nodes = tree.nodes
+    opened, mass = 0, 0.0
+    c = int(nodes["child"][0])
+    while c >= 0:
+        e = places[int(nodes["move"][c])]
+        root["child"][e] = c
+        nodes["prior"][c] = root["prior"][e]
+        opened += 1
+        mass += float(root["prior"][e])
+        c = int(nodes["sibling"][c])
+    nodes["lower"][0], nodes["upper"][0], nodes["plies"][0] = -1, 1, UNSOLVED
+    nodes["edges"][0] = count
+    nodes["opened"][0] = opened
+    nodes["opened_prior"][0] = mass
+    if tree.parameters.solver.solve and allowed.all():
+        bound_by_children(nodes, 0)
+
+
+def _evaluate(rooted: RootedTree, answer: NDArray[np.float32], playout: float | None) -> None:
+    """The root's own evaluation; the centre of the dynamic score utility; the first visit of a fresh root."""
+    tree, side = rooted.tree, rooted.side
+    nodes, head, p = tree.nodes, tree.heads[0], tree.parameters.utility
+    nodes["side"][0] = side
+    side_length = rooted.kernels.side_length(rooted.position)
+    visits = int(nodes["visits"][0])
+    expected = float(nodes["score"][0]) / visits if visits else float(answer[SCORE])
+    cap = p.dynamic_scale * side_length
+    head["center"] = min(max(expected * (1 - p.dynamic_center_zero), expected - cap), expected + cap)
+    head["center_side"] = side
+    head["side_length"] = side_length
+    head["draw_side"] = rooted.kernels.draw_side
+    set_evaluation(nodes, head, tree.record[0], 0, answer)
+    if playout is not None:
+        mix_playout(nodes, 0, playout, tree.record[0])
+    if nodes["state"][0] == FRESH:
+        nodes["state"][0] = OPEN
+        head["evaluations"] += 1
+        back_up(nodes, 0, 0, tree.record[0])
+
+
+def _look_for_a_forced_win(rooted: RootedTree) -> None:
+    """Visit a root move that wins by force, where the game sees one at a glance."""
+    move, plies = rooted.kernels.forced_win(rooted.position.record[0], rooted.scratch[0])
+    if move >= 0:
+        open_forced_win(rooted.tree.arrays, move, rooted.other(rooted.side), plies)

@@ -1,0 +1,193 @@
+"""AlphaGo (2016): the policy network and the value network, two plain convolutional networks.
+
+Source: D. Silver et al., "Mastering the game of Go with deep neural networks and tree search", Nature 529 (2016),
+Methods, "Neural network architecture". Twelve hidden convolutions of k filters (192 in the matches; 128, 256 and 384
+were tried), the first 5×5, the rest 3×3, each with bias and rectifier, no batch norm and no skip connection.
+
+    policy  48 planes → 12 convolutions → 1×1 convolution to one plane, with a bias of its own for each point → softmax
+    value   49 planes → 12 convolutions → 1×1 convolution to one plane → linear 256, rectifier → linear 1, tanh
+
+Counting from the input, the policy network's output layer is its 13th and the value network's its 15th. The paper
+calls the value network's 1×1 convolution "hidden layer 13" and says nothing of a rectifier there, so there is none.
+AlphaGo's policy has no pass; with `pass_logit` it has one more output, a linear layer over the last hidden planes'
+means, for engines and games that need it. (Some documents claim 362 outputs of the 1×1 convolution, which has 361.)
+
+Shapes: N positions, k filters, H × W points with H = W = `board_size`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from keima.errors import BadRequest
+from keima.games.position import Position
+from keima.systems.alphago.inputs import POLICY_PLANES, VALUE_PLANES, AlphaGoEncoding, sensible_names
+from keima.systems.network import Array, Heads, Network, NetworkEntry, NetworkKind, NetworkTable, Pedigree
+
+NO_PASS_LOGIT = -1e4
+"""The logit `decode` gives the pass of a network without one: no probability, unless pass is the only legal move."""
+
+
+@dataclass(frozen=True)
+class AlphaGoPolicyOutput:
+    """What the policy network computes.
+
+    Attributes:
+        policy: float32 [N, H·W], logits of the points in row order of the planes; [N, H·W + 1], pass last, with
+            `pass_logit`.
+    """
+
+    policy: Tensor
+
+
+@dataclass(frozen=True)
+class AlphaGoValueOutput:
+    """What the value network computes.
+
+    Attributes:
+        value: float32 [N] in [−1, 1], the expected outcome for the side to move.
+    """
+
+    value: Tensor
+
+
+class HiddenLayers(nn.Sequential):
+    """Convolutions with bias, each followed by a rectifier: the first 5×5, the rest 3×3.
+
+    Input [N, planes, H, W], output [N, filters, H, W], ≥ 0. Fresh weights are normal with variance 2 / fan-in (He et
+    al. 2015, arXiv:1502.01852; the paper does not say how it began): under PyTorch's own, twelve layers without
+    normalisation let so little through that they do not begin to learn.
+    """
+
+    def __init__(self, planes: int, filters: int, layers: int) -> None:
+        if layers < 1 or filters < 1:
+            raise BadRequest(f"AlphaGo's networks need layers ≥ 1 and filters ≥ 1, not {layers} and {filters}")
+        convolutions = [nn.Conv2d(planes, filters, 5, padding=2)]
+        convolutions += [nn.Conv2d(filters, filters, 3, padding=1) for _ in range(layers - 1)]
+        for convolution in convolutions:
+            nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
+            if convolution.bias is not None:
+                nn.init.zeros_(convolution.bias)
+        super().__init__(*(step for convolution in convolutions for step in (convolution, nn.ReLU())))
+
+
+class AlphaGoPolicyNetwork(Network):
+    """The policy network p(a | s), for the supervised and the reinforced policy alike.
+
+    Args:
+        filters: k, filters of every hidden layer (matches: 192).
+        layers: hidden layers (paper: 12).
+        pass_logit: give pass a logit of its own (paper: no).
+        board_size: H = W; the output layer's biases fix it.
+
+    Raises:
+        BadRequest: a size that cannot be.
+    """
+
+    system = "alphago"
+
+    def __init__(self, filters: int = 192, layers: int = 12, pass_logit: bool = False, board_size: int = 19) -> None:
+        super().__init__()
+        self.config = {"filters": filters, "layers": layers, "pass_logit": pass_logit, "board_size": board_size}
+        self.encoding = AlphaGoEncoding(POLICY_PLANES, pass_move=True, board_size=board_size)
+        self.pedigree = Pedigree(name="alphago-policy")
+        self.input_names = ("planes",)
+        self.output_names = ("policy",)
+        self.has_pass = pass_logit
+
+        self.hidden = HiddenLayers(self.encoding.planes, filters, layers)
+        self.output = nn.Conv2d(filters, 1, 1, bias=False)
+        self.point_bias = nn.Parameter(torch.zeros(board_size * board_size))
+        self.pass_output = nn.Linear(filters, 1) if pass_logit else None
+
+    def forward(self, planes: Tensor) -> AlphaGoPolicyOutput:
+        """Evaluate planes [N, 48, H, W] (`keima.systems.alphago.inputs`)."""
+        x = self.hidden(planes)
+        logits = self.output(x).flatten(1) + self.point_bias
+        if self.pass_output is not None:
+            logits = torch.cat([logits, self.pass_output(x.mean(dim=(2, 3)))], dim=1)
+        return AlphaGoPolicyOutput(policy=logits)
+
+    def choices(self, position: Position, policy: Mapping[str, float]) -> list[str]:
+        """Moves that fill no own true eye; without a pass of its own, it passes when nothing else is left to it."""
+        return sensible_names(position, self.has_pass)
+
+    def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
+        """Logits with pass last (`NO_PASS_LOGIT` where the network has none); no value."""
+        policy = outputs["policy"]
+        if self.pass_output is None:
+            policy = np.pad(policy, ((0, 0), (0, 1)), constant_values=NO_PASS_LOGIT)
+        return Heads(policy=policy)
+
+
+class AlphaGoValueNetwork(Network):
+    """The value network v(s), trained on the outcomes of the reinforced policy's games.
+
+    Args:
+        filters: k, filters of every hidden convolution (matches: 192).
+        layers: hidden convolutions before the 1×1 one (paper: 12).
+        hidden: rectifier units of the linear layer (paper: 256).
+        board_size: H = W; the linear layer fixes it.
+
+    Raises:
+        BadRequest: a size that cannot be.
+    """
+
+    system = "alphago"
+
+    def __init__(self, filters: int = 192, layers: int = 12, hidden: int = 256, board_size: int = 19) -> None:
+        super().__init__()
+        self.config = {"filters": filters, "layers": layers, "hidden": hidden, "board_size": board_size}
+        self.encoding = AlphaGoEncoding(VALUE_PLANES, pass_move=True, board_size=board_size)
+        self.pedigree = Pedigree(name="alphago-value")
+        self.input_names = ("planes",)
+        self.output_names = ("value",)
+
+        self.hidden = HiddenLayers(self.encoding.planes, filters, layers)
+        self.one_plane = nn.Conv2d(filters, 1, 1)
+        self.linear1 = nn.Linear(board_size * board_size, hidden)
+        self.linear2 = nn.Linear(hidden, 1)
+
+    def forward(self, planes: Tensor) -> AlphaGoValueOutput:
+        """Evaluate planes [N, 49, H, W]: AlphaGo's 48 and the side to move's colour."""
+        x = self.one_plane(self.hidden(planes)).flatten(1)
+        x = self.linear1(x).relu()
+        return AlphaGoValueOutput(value=self.linear2(x).flatten().tanh())
+
+    def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
+        """Value and win/draw/loss for the side to move; the policy, which this network lacks, is flat (all zeros)."""
+        value = outputs["value"]
+        moves = self.linear1.in_features + 1
+        wdl = np.stack([(1 + value) / 2, np.zeros_like(value), (1 - value) / 2], axis=1)
+        return Heads(policy=np.zeros((len(value), moves), np.float32), wdl=wdl, value=value)
+
+
+_PAPER = "Silver et al., Nature 529 (2016)"
+_SIZES = {"filters": 192, "layers": 12}
+_SMALL = {"filters": 8, "layers": 3, "board_size": 9}
+
+NETWORKS = NetworkTable(
+    kinds=(
+        NetworkKind("alphago-policy", AlphaGoPolicyNetwork, ("hidden",)),
+        NetworkKind("alphago-value", AlphaGoValueNetwork, ("hidden",), "the last linear layers"),
+    ),
+    entries=(
+        NetworkEntry(
+            "alphago-policy",
+            "alphago-policy",
+            _PAPER,
+            _SIZES,
+            _SMALL,
+            "AlphaGo's policy network; pass_logit=True adds a pass",
+        ),
+        NetworkEntry(
+            "alphago-value", "alphago-value", _PAPER, _SIZES, {**_SMALL, "hidden": 16}, "AlphaGo's value network"
+        ),
+    ),
+    aliases={"alphago": "alphago-policy"},
+)

@@ -1,0 +1,193 @@
+"""AlphaGo Zero: one tower of residual blocks, a policy head and a value head.
+
+Source: D. Silver et al., "Mastering the game of Go without human knowledge", Nature 550 (2017), Methods, "Neural
+network architecture". A convolution block, then 19 or 39 residual blocks of 256 filters ("20" and "40" count the first
+block too); the policy head is 1×1 convolution to 2 planes and a linear layer to H·W + 1, the value head 1×1
+convolution to 1 plane, a linear layer to 256 and one to a single tanh.
+
+The paper's study (Fig. 4) crosses two choices, and so does this file:
+
+    dual-res   `AlphaGoZeroNetwork(tower="residual")`               the network of AlphaGo Zero
+    dual-conv  `AlphaGoZeroNetwork(tower="convolution")`            one tower without skip connections
+    sep-res    `AlphaGoZeroSeparateNetworks(tower="residual")`      a policy network and a value network
+    sep-conv   `AlphaGoZeroSeparateNetworks(tower="convolution")`   the same, without skip connections
+
+The blocks and heads stand in `keima.systems.layers`, as other trunks are compared under the same. Shapes: N positions,
+C channels, H × W points with H = W = `board_size`, A = H·W + 1 moves, pass last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor, nn
+
+from keima.errors import BadRequest
+from keima.systems.alphago_zero.inputs import AlphaGoZeroEncoding
+from keima.systems.layers import ConvolutionBlock, PolicyHead, PolicyValue, ResidualBlock, ValueHead, decode_two_heads
+from keima.systems.network import Array, Heads, Network, NetworkEntry, NetworkKind, NetworkTable, Pedigree
+
+TOWERS = ("residual", "convolution")
+
+
+def check_sizes(blocks: int, channels: int, tower: str = "residual") -> None:
+    """Refuse a tower that cannot be.
+
+    Raises:
+        BadRequest: `tower` is not one of `TOWERS`, or a size is too small.
+    """
+    if tower not in TOWERS:
+        raise BadRequest(f"unknown tower {tower!r}; choose one of {', '.join(TOWERS)}")
+    if blocks < 0 or channels < 1:
+        raise BadRequest(f"a tower needs blocks ≥ 0 and channels ≥ 1, not {blocks} and {channels}")
+
+
+def build_tower(kind: str, blocks: int, channels: int) -> nn.Sequential:
+    """The blocks after the stem: residual blocks (two convolutions each) or plain ones (one convolution each)."""
+    if kind == "residual":
+        return nn.Sequential(*(ResidualBlock(channels) for _ in range(blocks)))
+    return nn.Sequential(*(ConvolutionBlock(channels, channels) for _ in range(blocks)))
+
+
+class AlphaGoZeroNetwork(Network):
+    """One tower, two heads (the paper's dual-res and dual-conv).
+
+    Args:
+        blocks: residual blocks after the first convolution (paper: 19 or 39), or plain convolution blocks.
+        channels: filters of every convolution of the tower (paper: 256).
+        tower: "residual" or "convolution".
+        board_size: H = W; the heads' linear layers fix it.
+        value_hidden: width of the value head's hidden layer (paper: 256).
+
+    Raises:
+        BadRequest: an unknown tower, or a size that cannot be.
+    """
+
+    system = "alphago-zero"
+
+    def __init__(
+        self,
+        blocks: int = 19,
+        channels: int = 256,
+        tower: str = "residual",
+        board_size: int = 19,
+        value_hidden: int = 256,
+    ) -> None:
+        super().__init__()
+        check_sizes(blocks, channels, tower)
+        self.config = {
+            "blocks": blocks,
+            "channels": channels,
+            "tower": tower,
+            "board_size": board_size,
+            "value_hidden": value_hidden,
+        }
+        self.encoding = AlphaGoZeroEncoding(board_size=board_size)
+        self.pedigree = Pedigree(name="alphago-zero")
+        self.input_names = ("planes",)
+        self.output_names = ("policy", "value")
+
+        self.stem = ConvolutionBlock(self.encoding.planes, channels)
+        self.tower = build_tower(tower, blocks, channels)
+        self.policy_head = PolicyHead(channels, board_size)
+        self.value_head = ValueHead(channels, board_size, value_hidden)
+
+    def forward(self, planes: Tensor) -> PolicyValue:
+        """Evaluate planes [N, 17, H, W] (`keima.systems.alphago_zero.inputs.PLANES`)."""
+        x = self.tower(self.stem(planes))
+        return PolicyValue(policy=self.policy_head(x), value=self.value_head(x))
+
+    def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
+        """Logits as they are; value and win/draw/loss for the side to move."""
+        return decode_two_heads(outputs)
+
+
+class AlphaGoZeroSeparateNetworks(Network):
+    """Two networks, one for the policy and one for the value (the paper's sep-res and sep-conv), as one module.
+
+    They share nothing; one module keeps them loading, evaluating and searching as the dual network does.
+
+    Args: as for `AlphaGoZeroNetwork`; each of the two towers has `blocks` blocks.
+
+    Raises:
+        BadRequest: an unknown tower, or a size that cannot be.
+    """
+
+    system = "alphago-zero"
+
+    def __init__(
+        self,
+        blocks: int = 19,
+        channels: int = 256,
+        tower: str = "residual",
+        board_size: int = 19,
+        value_hidden: int = 256,
+    ) -> None:
+        super().__init__()
+        check_sizes(blocks, channels, tower)
+        self.config = {
+            "blocks": blocks,
+            "channels": channels,
+            "tower": tower,
+            "board_size": board_size,
+            "value_hidden": value_hidden,
+        }
+        self.encoding = AlphaGoZeroEncoding(board_size=board_size)
+        self.pedigree = Pedigree(name="alphago-zero-separate")
+        self.input_names = ("planes",)
+        self.output_names = ("policy", "value")
+
+        self.policy_stem = ConvolutionBlock(self.encoding.planes, channels)
+        self.policy_tower = build_tower(tower, blocks, channels)
+        self.policy_head = PolicyHead(channels, board_size)
+        self.value_stem = ConvolutionBlock(self.encoding.planes, channels)
+        self.value_tower = build_tower(tower, blocks, channels)
+        self.value_head = ValueHead(channels, board_size, value_hidden)
+
+    def forward(self, planes: Tensor) -> PolicyValue:
+        """Evaluate planes [N, 17, H, W] (`keima.systems.alphago_zero.inputs.PLANES`) with both networks."""
+        policy = self.policy_head(self.policy_tower(self.policy_stem(planes)))
+        value = self.value_head(self.value_tower(self.value_stem(planes)))
+        return PolicyValue(policy=policy, value=value)
+
+    def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
+        """Logits as they are; value and win/draw/loss for the side to move."""
+        return decode_two_heads(outputs)
+
+
+_PAPER = "Silver et al., Nature 550 (2017)"
+_LINEAR = "the heads' linear layers"
+_RESIDUAL = {"channels": 256, "tower": "residual"}
+_PLAIN = {"channels": 256, "tower": "convolution"}
+_SMALL = {"blocks": 2, "channels": 8, "board_size": 9, "value_hidden": 16}
+_DUAL, _SEPARATE = "alphago-zero", "alphago-zero-separate"
+
+NETWORKS = NetworkTable(
+    kinds=(
+        NetworkKind(_DUAL, AlphaGoZeroNetwork, ("stem", "tower"), _LINEAR),
+        NetworkKind(_SEPARATE, AlphaGoZeroSeparateNetworks, ("policy_stem", "policy_tower"), _LINEAR),
+    ),
+    entries=(
+        NetworkEntry("alphago-zero", _DUAL, _PAPER, {"blocks": 19, **_RESIDUAL}, _SMALL, "dual-res, “20 blocks”"),
+        NetworkEntry("alphago-zero-40", _DUAL, _PAPER, {"blocks": 39, **_RESIDUAL}, _SMALL, "dual-res, “40 blocks”"),
+        NetworkEntry(
+            "alphago-zero-dual-conv",
+            _DUAL,
+            _PAPER,
+            {"blocks": 11, **_PLAIN},
+            _SMALL,
+            "one tower of 12 convolutions without skip connections, two heads",
+        ),
+        NetworkEntry(
+            "alphago-zero-sep-res", _SEPARATE, _PAPER, {"blocks": 19, **_RESIDUAL}, _SMALL, "two residual networks"
+        ),
+        NetworkEntry(
+            "alphago-zero-sep-conv",
+            _SEPARATE,
+            _PAPER,
+            {"blocks": 11, **_PLAIN},
+            _SMALL,
+            "two networks of 12 convolutions",
+        ),
+    ),
+)

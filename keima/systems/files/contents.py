@@ -1,0 +1,111 @@
+"""Reading and writing network files as whole byte strings: compression, size limits, atomic replacement, digests."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import zlib
+from pathlib import Path
+
+from keima.atomic import replacing
+from keima.errors import BadWeights
+
+MAX_BYTES = 4 << 30
+"""Refuse files that unpack to more than this (4 GiB); the largest published networks are below 2 GiB."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_CHUNK = 1 << 20
+
+
+def read_bytes(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
+    """The file's contents, decompressed when it begins with gzip's magic whatever its name.
+
+    Raises:
+        BadWeights: the file cannot be read, is cut short or corrupt as gzip, or unpacks to more than `limit` bytes.
+    """
+    source = os.fspath(path)
+    try:
+        with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_size > limit:
+                raise BadWeights(f"the file is larger than the limit of {limit:,} bytes", source=source)
+            packed = file.read()
+    except OSError as error:
+        raise BadWeights(f"cannot read the file: {error.strerror or error}", source=source) from error
+    if not packed.startswith(_GZIP_MAGIC):
+        return packed
+    return _gunzip(packed, limit, source)
+
+
+def read_head(path: str | os.PathLike[str], size: int = 4096) -> bytes:
+    """The first `size` bytes of the contents (fewer when the file is shorter), decompressed as by `read_bytes`.
+
+    Raises:
+        BadWeights: the file cannot be read, or its first bytes are corrupt as gzip.
+    """
+    source = os.fspath(path)
+    try:
+        with open(path, "rb") as file:
+            packed = file.read(size)
+            if not packed.startswith(_GZIP_MAGIC):
+                return packed
+            packed += file.read(size)
+            return zlib.decompressobj(wbits=31).decompress(packed, size)
+    except OSError as error:
+        raise BadWeights(f"cannot read the file: {error.strerror or error}", source=source) from error
+    except zlib.error as error:
+        raise BadWeights(f"corrupt gzip data ({error}); download it again", source=source) from error
+
+
+def _gunzip(packed: bytes, limit: int, source: str) -> bytes:
+    """Unpack all members of a gzip string, never holding more than `limit` bytes of result."""
+    parts: list[bytes] = []
+    size = 0
+    rest = packed
+    while rest.startswith(_GZIP_MAGIC):
+        member = zlib.decompressobj(wbits=31)
+        try:
+            parts.append(member.decompress(rest, limit - size + 1))
+        except zlib.error as error:
+            place = f"byte {size:,} of the unpacked data"
+            raise BadWeights(f"corrupt gzip data ({error}); download it again", source=source, place=place) from error
+        size += len(parts[-1])
+        if size > limit:
+            raise BadWeights(f"the file unpacks to more than the limit of {limit:,} bytes", source=source)
+        if not member.eof:
+            message = f"the gzip data ends too early, after {size:,} unpacked bytes; download it again"
+            raise BadWeights(message, source=source)
+        rest = member.unused_data
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def atomic_write(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write `data` to `path` whole or not at all; gzipped (reproducibly, no time stamp) when the name ends in .gz.
+
+    Raises:
+        BadWeights: the folder is missing or not writable, or the disk is full; the old file, if any, is untouched.
+    """
+    target = Path(path)
+    if target.suffix == ".gz":
+        data = gzip.compress(data, compresslevel=6, mtime=0)
+    try:
+        with replacing(target) as file:
+            file.write(data)
+    except OSError as error:
+        raise BadWeights(f"cannot write the file: {error.strerror or error}", source=str(target)) from error
+
+
+def sha256_of(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of the file as it lies on disk, as 64 hex digits.
+
+    Raises:
+        BadWeights: the file cannot be read.
+    """
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+    except OSError as error:
+        raise BadWeights(f"cannot read the file: {error.strerror or error}", source=os.fspath(path)) from error
+    return digest.hexdigest()

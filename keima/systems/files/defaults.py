@@ -1,0 +1,120 @@
+"""The networks that come with keima: the ones used where none is named, and where each of them comes from.
+
+    >>> from keima.systems.files.defaults import DEFAULT_NETWORKS
+    >>> sorted(DEFAULT_NETWORKS)
+    ['chess', 'go']
+
+A file is known by its SHA-256 wherever it lies, and `keima.load` gives it the pedigree that stands here. How they were
+made, and how strong they are: docs/default-networks.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keima.errors import BadRequest, BadWeights
+from keima.systems.files.contents import sha256_of
+
+if TYPE_CHECKING:
+    from keima.systems.network import Pedigree
+
+FOLDER = Path(__file__).parents[1] / "default"
+"""Where the files lie."""
+_OTHERS = "name a network file (--net FILE): KataGo .bin.gz or Leela Zero .txt.gz for Go, Lc0 or Maia .pb.gz for chess"
+
+
+@dataclass(frozen=True)
+class DefaultNetwork:
+    """A network that comes with keima.
+
+    Attributes:
+        file: its name in `FOLDER`.
+        name: what it is called.
+        sha256: of the file, hex; empty until there is one.
+        licence: under which it may be used.
+        recipe: what made it, as a path in keima's repository.
+        teacher: whose answers it learned; empty where it learned from games alone.
+        training_data: the games it learned from.
+    """
+
+    file: str
+    name: str
+    sha256: str = ""
+    licence: str = ""
+    recipe: str = ""
+    teacher: str = ""
+    training_data: str = ""
+
+    @property
+    def details(self) -> dict[str, str]:
+        """What its pedigree says beyond name and licence."""
+        told = {"recipe": self.recipe, "teacher": self.teacher, "training_data": self.training_data}
+        return {name: text for name, text in told.items() if text}
+
+
+DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
+    "go": DefaultNetwork(
+        file="go.bin.gz",
+        name="keima-go",
+        sha256="c3912674119c3acedfa22bc8e019cfd7e470201c63c51dea66a19a81f7ebb7f7",
+        licence="MIT; it began as KataGo's g170-b6c96, which is MIT, © David J Wu and others",
+        recipe="recipes/default-go.toml",
+        teacher="KataGo g170-b6c96-s175395328-d26788732",
+        training_data="26,262 games of 9-dan players on Tygem, autumn 2009; 3,300 of the teacher on 7×7 to 13×13",
+    ),
+    "chess": DefaultNetwork(
+        file="chess.pb.gz",
+        name="keima-chess",
+        sha256="2ccadcece461c899ba9df125b48441692962bb9c7a963a27a73e64defd060a01",
+        licence="MIT",
+        recipe="recipes/default-chess.toml",
+        training_data="22,360 games of Stockfish 15.1 with itself, few nodes a move",
+    ),
+}
+"""By the game they play, which is also what they are called where a network is asked for."""
+
+
+def default_network(game: str) -> Path:
+    """The file of the network that is used for a game where none is named.
+
+    Args:
+        game: "go" or "chess".
+
+    Raises:
+        BadRequest: another game.
+        BadWeights: this installation lacks the file, or has another one in its place.
+    """
+    if game not in DEFAULT_NETWORKS:
+        raise BadRequest(f"no default network for {game!r}; there is one for each of {', '.join(DEFAULT_NETWORKS)}")
+    known = DEFAULT_NETWORKS[game]
+    path = FOLDER / known.file
+    if not path.is_file():
+        raise BadWeights(f"this installation has no default network for {game}; {_OTHERS}", source=str(path))
+    found = sha256_of(path)
+    if found != known.sha256:
+        message = f"not the default network of this version: sha256 {found}, expected {known.sha256 or 'none yet'}"
+        raise BadWeights(f"{message}; install keima again, or {_OTHERS}", source=str(path))
+    return path
+
+
+def find_network(name: str) -> str:
+    """The file that a user means: one of that name, else for "go" and "chess" the default network.
+
+    Raises:
+        BadWeights: as `default_network`.
+    """
+    if name in DEFAULT_NETWORKS and not Path(name).is_file():
+        return str(default_network(name))
+    return name
+
+
+def with_known_pedigree(pedigree: Pedigree) -> Pedigree:
+    """The pedigree of a file as read, completed where the file is one of the default networks."""
+    for known in DEFAULT_NETWORKS.values():
+        if known.sha256 and known.sha256 == pedigree.sha256:
+            details = {**pedigree.details, **known.details}
+            return replace(pedigree, name=known.name, licence=known.licence, details=details)
+    return pedigree

@@ -1,0 +1,122 @@
+"""Any supported network file → `Network`, told apart by content, never by name; and back to a file by its name.
+
+Formats belong to their systems (`FORMATS` in each `file.py`); keima's own files hold any system's networks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from keima.errors import BadWeights, UnsupportedNetwork
+from keima.systems.files.contents import read_head
+from keima.systems.files.defaults import default_network, with_known_pedigree
+from keima.systems.files.formats import Format
+from keima.systems.files.safetensors import SAFETENSORS
+from keima.systems.network import Network
+from keima.systems.system import SYSTEMS, System, system_of
+
+if TYPE_CHECKING:
+    from keima.systems.alphago.rollout import RolloutPolicy
+
+_OWN_ENDING = ".safetensors"
+
+
+def load(path: str | os.PathLike[str]) -> Network:
+    """Open a network file of any supported format.
+
+    The file's own content decides its format; the name does not matter. Nothing from the file is executed.
+
+    Args:
+        path: KataGo `.bin.gz`/`.txt.gz`, Lc0 `.pb.gz`, Leela Zero `.txt.gz` or keima `.safetensors`.
+
+    Returns:
+        The network in evaluation mode, with `.encoding`, `.system` and `.pedigree`.
+
+    Raises:
+        BadWeights: the file is missing, truncated or corrupt, or of a kind that is not a network file at all.
+        UnsupportedNetwork: a network file of a version or kind that keima does not run.
+    """
+    head = read_head(path)
+    titles = []
+    for known in _formats(os.fspath(path)):
+        if known.looks_like(head):
+            network = known.read(path).eval()
+            network.pedigree = with_known_pedigree(network.pedigree)
+            return network
+        titles.append(known.title)
+    found = "an empty file" if not head else f"a file that begins with {head[:16]!r}"
+    message = f"not a network file that keima knows: found {found}; it reads {', '.join(titles)}"
+    raise BadWeights(message, source=os.fspath(path))
+
+
+def load_default(game: str) -> Network:
+    """Open the network that keima uses for a game where none is named (docs/default-networks.md).
+
+    Args:
+        game: "go" or "chess".
+
+    Raises:
+        BadRequest: another game.
+        BadWeights: this installation lacks the file, or it is damaged.
+    """
+    return load(default_network(game))
+
+
+def load_rollout(path: str | os.PathLike[str]) -> RolloutPolicy:
+    """Open a rollout policy, for a search with playouts (`Search(..., rollout_policy=...)`).
+
+    Raises:
+        BadWeights: no such file, or a damaged one.
+    """
+    from keima.systems.alphago.rollout_file import read_rollout
+
+    return read_rollout(path)
+
+
+def save(network: Network, path: str | os.PathLike[str]) -> None:
+    """Write a network in the format the file's name asks for, whole or not at all.
+
+    `.safetensors` takes any registered network; `.bin[.gz]` and `.txt[.gz]` KataGo networks; `.txt[.gz]` Leela Zero
+    networks; `.pb[.gz]` Lc0 networks. The original engines load what is written here.
+
+    Raises:
+        UnsupportedNetwork: the format cannot hold this network, or the name has no known ending.
+        BadWeights: the file cannot be written.
+    """
+    name = os.fspath(path)
+    if _ends_in(name, _OWN_ENDING):
+        SAFETENSORS.write(network, path)
+        return
+    owners = [system for system in _owners() if any(_ends_in(name, ending) for ending in system.endings)]
+    if not owners:
+        endings = dict.fromkeys(_plain(ending) for system in _owners() for ending in system.endings)
+        message = f"unknown ending of the name; use one of {', '.join([_OWN_ENDING, *endings])}"
+        raise UnsupportedNetwork(message, source=name)
+    own = system_of(network)
+    if own not in owners:
+        titles = " or ".join(system.title for system in owners)
+        message = f"such a file holds {titles} networks, not {own.title} ones; {_OWN_ENDING} holds any"
+        raise UnsupportedNetwork(message, source=name)
+    own.formats[0].write(network, path)
+
+
+def _plain(ending: str) -> str:
+    return ending.removesuffix(".gz")
+
+
+def _ends_in(name: str, ending: str) -> bool:
+    return _plain(name.lower()).endswith(_plain(ending))
+
+
+def _owners() -> list[System]:
+    """The systems with file formats of their own."""
+    return [system for system in SYSTEMS.values() if system.endings]
+
+
+def _formats(name: str) -> Iterator[Format]:
+    """Every format; those a file of that name is likely to have come first, so that the others need no import."""
+    yield SAFETENSORS
+    for system in sorted(_owners(), key=lambda system: not any(_ends_in(name, ending) for ending in system.endings)):
+        yield from system.formats

@@ -1,0 +1,223 @@
+"""keima's own files: any registered network, as safetensors with its configuration and pedigree in the header.
+
+The layout is safetensors' (https://github.com/huggingface/safetensors): 8 bytes little-endian header length, a JSON
+header naming each tensor's type, shape and place, then the tensors. Nothing in it can be executed. The header's
+`__metadata__` holds three strings:
+
+    keima.version    "1"
+    keima.network    JSON: {"kind": a name of `keima.systems.registry.list_kinds`, "config": its configuration, and
+                     for a network from `keima.compress.fold` "folded": norm's name → convolution that took it over}
+    keima.pedigree   JSON: the fields of `Pedigree`
+
+Tensor names are those of the module's `state_dict`; a file must hold exactly the network's tensors, each of its shape
+and type.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+
+import torch
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor, nn
+
+from keima.errors import BadWeights, KeimaError, UnsupportedNetwork
+from keima.plain import Data, Fields
+from keima.systems.files.contents import atomic_write, read_bytes
+from keima.systems.files.formats import Format
+from keima.systems.network import Network, Pedigree
+from keima.systems.registry import config_to_json, example_inputs, from_config, kind_of
+
+VERSION = "1"
+_MAX_HEADER = 100_000_000
+"""safetensors' own limit on the header."""
+_MAX_TENSORS = 16_384
+_MAX_SIDE = 19
+
+
+def looks_like_safetensors(data: bytes) -> bool:
+    """Is this the beginning of a safetensors file: a header's length, then the header, a JSON object?
+
+    Args:
+        data: the first bytes of the file.
+    """
+    return len(data) > 9 and 2 <= int.from_bytes(data[:8], "little") <= _MAX_HEADER and data[8:9] == b"{"
+
+
+def write_safetensors(
+    network: Network, path: str | os.PathLike[str], state: Mapping[str, Tensor] | None = None
+) -> None:
+    """Write any registered network, whole or not at all.
+
+    Args:
+        network: the network.
+        path: the file.
+        state: tensors to write in place of the network's own, by the same names (its running average).
+
+    Raises:
+        UnsupportedNetwork: the network's class is not registered.
+        BadWeights: the file cannot be written.
+    """
+    contents = {"kind": kind_of(network).name, "config": config_to_json(network)}
+    if network.folded:
+        contents["folded"] = dict(network.folded)
+    metadata = {
+        "keima.version": VERSION,
+        "keima.network": json.dumps(contents),
+        "keima.pedigree": json.dumps({**asdict(network.pedigree), "details": dict(network.pedigree.details)}),
+    }
+    weights = network.state_dict() if state is None else state
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
+    atomic_write(path, save_tensors(tensors, metadata))
+
+
+def read_safetensors(path: str | os.PathLike[str]) -> Network:
+    """Read a network that `write_safetensors` wrote.
+
+    Returns:
+        The network in evaluation mode, its pedigree as written (a fresh network's origin becomes the file).
+
+    Raises:
+        BadWeights: a file that is cut short or corrupt, or whose tensors are not exactly the network's.
+        UnsupportedNetwork: a safetensors file of another program, of a later version, or of an unknown kind.
+    """
+    source = os.fspath(path)
+    data = read_bytes(path)
+    try:
+        return _decode(data, source)
+    except KeimaError as error:
+        raise error.at(source=source) from error
+    except Exception as error:  # whatever safetensors, or a network of sizes that cannot be, may raise
+        raise BadWeights(f"header and tensors make no network: {error}", source=source) from error
+
+
+SAFETENSORS = Format("keima's own files (.safetensors)", looks_like_safetensors, read_safetensors, write_safetensors)
+
+
+def _decode(data: bytes, source: str) -> Network:
+    """The network in a file's contents.
+
+    It is made without memory for its weights, and once the file's tensors are known to be its own, it is evaluated so,
+    which computes shapes and nothing else.
+    """
+    metadata = _metadata(data)
+    contents = _parse(metadata["keima.network"], "keima.network")
+    kind, config, folded = contents.get("kind"), contents.get("config"), contents.get("folded", {})
+    if not isinstance(kind, str) or not isinstance(config, dict) or not isinstance(folded, dict):
+        raise BadWeights("no kind and configuration", place="keima.network")
+    tensors = load_tensors(data)
+    _check_counts(config, tensors)
+    with warnings.catch_warnings(), torch.device("meta"), torch.no_grad():
+        warnings.simplefilter("ignore")
+        network = _without_norms(from_config(kind, config), folded).eval()
+        _check(network, tensors)
+        constants = {name: buffer.to("meta") for name, buffer in network.named_buffers()}
+        torch.func.functional_call(network, constants, kwargs=example_inputs(network, device="meta"))
+    network.load_state_dict(tensors, assign=True)
+    network.pedigree = _pedigree(metadata, source)
+    return network.requires_grad_(True)
+
+
+def _metadata(data: bytes) -> dict[str, str]:
+    """The header's `__metadata__`, after checking that it is keima's."""
+    if not looks_like_safetensors(data):
+        raise BadWeights("not a safetensors file, or cut short within its first bytes")
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 + length:
+        raise BadWeights(f"the header should have {length:,} bytes; the file ends before")
+    metadata = _parse(data[8 : 8 + length], "header").get("__metadata__")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("keima.network"), str):
+        raise UnsupportedNetwork(
+            "a safetensors file of another program: its header does not say which network it holds"
+        )
+    if metadata.get("keima.version") != VERSION:
+        found = str(metadata.get("keima.version"))[:20]
+        raise UnsupportedNetwork(f"version {found!r} of keima's format; this keima reads {VERSION!r}")
+    return metadata
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number")
+
+
+def _parse(text: str | bytes, place: str) -> Data:
+    """A JSON object."""
+    try:
+        parsed = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise BadWeights(f"not JSON: {error}", place=place) from error
+    if not isinstance(parsed, dict):
+        raise BadWeights(f"a JSON {type(parsed).__name__} where an object should be", place=place)
+    return parsed
+
+
+def _check_counts(config: Fields, tensors: Mapping[str, Tensor]) -> None:
+    """Refuse what would take long to find wrong."""
+    if len(tensors) > _MAX_TENSORS:
+        raise BadWeights(f"{len(tensors):,} tensors; keima reads up to {_MAX_TENSORS:,}")
+    for name in ("blocks", "layers"):
+        count = config.get(name)
+        if isinstance(count, int) and count > len(tensors):
+            message = f"{count:,} {name} in a file of {len(tensors):,} tensors"
+            raise BadWeights(message, place="keima.network")
+
+
+def _without_norms(network: Network, folded: Mapping[str, str]) -> Network:
+    """The network with the structure that folding left: no norm there, a bias in its convolution."""
+    for norm_name, convolution_name in folded.items():
+        norm, convolution = network.get_submodule(norm_name), network.get_submodule(convolution_name)
+        if not isinstance(norm, (nn.BatchNorm2d, nn.Identity)) or not isinstance(convolution, nn.Conv2d):
+            message = f"folded: {norm_name!r} and {convolution_name!r} are not a norm and a convolution"
+            raise BadWeights(message, place="keima.network")
+        network.set_submodule(norm_name, nn.Identity())
+        if convolution.bias is None:
+            convolution.bias = nn.Parameter(convolution.weight.new_zeros(convolution.out_channels))
+    if folded:
+        network.folded = dict(folded)
+    return network
+
+
+def _check(network: Network, found: Mapping[str, Tensor]) -> None:
+    """The file's tensors are exactly the network's: names, shapes, types; and all finite."""
+    if max(network.encoding.board) > _MAX_SIDE:
+        message = f"a network for boards larger than {_MAX_SIDE}×{_MAX_SIDE}"
+        raise BadWeights(message, place="keima.network")
+    expected = network.state_dict()
+    missing = sorted(set(expected) - set(found))
+    if missing:
+        raise BadWeights(f"{len(missing)} tensors are missing, the first {missing[0]!r}")
+    extra = sorted(set(found) - set(expected))
+    if extra:
+        raise BadWeights(f"{len(extra)} tensors do not belong there, the first {extra[0]!r}")
+    for name, tensor in found.items():
+        wanted = expected[name]
+        if tensor.shape != wanted.shape or tensor.dtype != wanted.dtype:
+            message = f"{_shown(tensor)}, expected {_shown(wanted)}"
+            raise BadWeights(message, place=name)
+        if tensor.is_floating_point() and not math.isfinite(float(tensor.sum())) and not tensor.isfinite().all():
+            raise BadWeights("a number is not finite", place=name)
+        if name.endswith("running_var") and (tensor < 0).any():
+            raise BadWeights("a negative variance", place=name)
+
+
+def _shown(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+
+
+def _pedigree(metadata: Mapping[str, str], source: str) -> Pedigree:
+    """The pedigree as written; a fresh network now comes from this file."""
+    data = _parse(metadata.get("keima.pedigree", "{}"), "keima.pedigree")
+    details = data.pop("details", {})
+    known = {each.name for each in fields(Pedigree)} - {"details"}
+    texts = isinstance(details, dict) and all(isinstance(text, str) for text in (*data.values(), *details.values()))
+    if not texts or set(data) != known:
+        raise BadWeights(f"should hold {', '.join(sorted(known))} as text", place="keima.pedigree")
+    if data["origin"] == "created":
+        data["origin"] = source
+    return Pedigree(**data, details=details)

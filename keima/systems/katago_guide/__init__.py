@@ -1,0 +1,12 @@
+"""The four-head network of the KataGo architecture guide, which is not KataGo's own.
+
+inputs.py    22 planes
+network.py   a pre-activation tower with global pooling, four heads
+loss.py      the targets of each head
+"""
+
+from keima.systems.system import System
+
+SYSTEM = System(
+    "katago-guide", "KataGo's architecture guide", "the KataGo architecture guide", __name__, preset_of="katago"
+)

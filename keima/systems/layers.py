@@ -1,0 +1,184 @@
+"""What two systems or more really share: activations by name, and the start of training.
+
+Everything else of an architecture stands in the architecture's own file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from keima.systems.network import Array, Heads
+
+_ACTIVATIONS: dict[str, tuple[type[nn.Module], float]] = {
+    "identity": (nn.Identity, 1.0),
+    "relu": (nn.ReLU, math.sqrt(2.0)),
+    "mish": (nn.Mish, math.sqrt(2.210277)),
+    "silu": (nn.SiLU, math.sqrt(2.0)),
+}
+"""Layer, and the gain that keeps the variance of what passes through it (He et al. 2015; KataGo's `compute_gain`)."""
+
+_TRUNCATED_STD = 0.87962566103423978
+"""Standard deviation of a unit normal cut off at ±2."""
+
+
+Moments = Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor, Tensor]]
+"""(x [N, C, H, W], mask [N, 1, H, W] or None) → mean [C] and variance [C] over the points, and how many they are."""
+
+
+class BatchStatistics:
+    """A layer that normalises by its batch, as `nn.BatchNorm2d` does; beside `nn.Module` among its bases.
+
+    Attributes:
+        momentum: share of the newest batch in the running statistics.
+        moments: works them out where the batch is spread over several processes; None for a batch of its own.
+    """
+
+    momentum: float
+    moments: Moments | None = None
+
+
+def activation_layer(name: str) -> nn.Module:
+    """The layer of an activation by name: "identity", "relu", "mish" or "silu".
+
+    Raises:
+        KeyError: no such activation.
+    """
+    return _ACTIVATIONS[name][0]()
+
+
+def activate_rows(activation: nn.Module, rows: Tensor) -> Tensor:
+    """activation(rows) for rows [N, C] between two linear layers, with a third axis for the while.
+
+    OpenVINO 2026.4 fails to compile linear → mish → linear for 4 to 15 rows of two axes ("Supported precisions set is
+    not available for Mish operation").
+    """
+    activated: Tensor = activation(rows.unsqueeze(2)).squeeze(2)
+    return activated
+
+
+@torch.no_grad()
+def initialise(weight: Tensor, activation: str = "identity", scale: float = 1.0, fan_in: int | None = None) -> None:
+    """Fill a weight [out, in, ...] from a normal cut off at ±2σ, with σ = scale · gain(activation) / √fan_in.
+
+    Args:
+        weight: changed in place.
+        activation: of what comes after the layer, by name.
+        scale: on top of the gain; 0 fills with zeros.
+        fan_in: inputs of one output; counted from the weight's shape when absent (give it for biases).
+    """
+    inputs = weight[0].numel() if fan_in is None else fan_in
+    std = scale * _ACTIVATIONS[activation][1] / math.sqrt(inputs) / _TRUNCATED_STD
+    if std == 0.0:
+        nn.init.zeros_(weight)
+    else:
+        nn.init.trunc_normal_(weight, 0.0, std, -2.0 * std, 2.0 * std)
+
+
+# --- AlphaGo Zero's blocks and heads, under which other trunks are compared -------------------------------------------
+
+
+class ConvolutionBlock(nn.Module):
+    """Convolution → batch norm → rectifier: the tower's first block, and the whole of a plain tower."""
+
+    def __init__(self, in_channels: int, channels: int, kernel_size: int = 3) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(in_channels, channels, kernel_size, padding=kernel_size // 2, bias=False)
+        self.norm = nn.BatchNorm2d(channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, C_in, H, W] → [N, C, H, W], ≥ 0."""
+        return F.relu(self.norm(self.convolution(x)))
+
+
+class ResidualBlock(nn.Module):
+    """Two 3×3 convolutions with batch norm; the input is added before the last rectifier."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.convolution1 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.norm1 = nn.BatchNorm2d(channels)
+        self.convolution2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.norm2 = nn.BatchNorm2d(channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, C, H, W] → [N, C, H, W], ≥ 0."""
+        y = F.relu(self.norm1(self.convolution1(x)))
+        y = self.norm2(self.convolution2(y))
+        return F.relu(x + y)
+
+
+@dataclass(frozen=True)
+class PolicyValue:
+    """What a network of two heads computes, for the side to move.
+
+    Attributes:
+        policy: float32 [N, A], logits; points in row order of the planes, then pass.
+        value: float32 [N] in [−1, 1], the expected outcome.
+    """
+
+    policy: Tensor
+    value: Tensor
+
+
+def _points(board: int | tuple[int, int]) -> int:
+    """Points of a board of H = W, or (H, W)."""
+    return board * board if isinstance(board, int) else board[0] * board[1]
+
+
+class PolicyHead(nn.Module):
+    """1×1 convolution to 2 planes, batch norm, rectifier, linear layer to one logit per move.
+
+    Args:
+        channels: C.
+        board: H = W, or (H, W).
+        moves: A; None: every point, and the pass last.
+        filters: planes of the convolution.
+    """
+
+    def __init__(self, channels: int, board: int | tuple[int, int], moves: int | None = None, filters: int = 2) -> None:
+        super().__init__()
+        points = _points(board)
+        self.convolution = nn.Conv2d(channels, filters, 1, bias=False)
+        self.norm = nn.BatchNorm2d(filters)
+        self.linear = nn.Linear(filters * points, points + 1 if moves is None else moves)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, C, H, W] → logits [N, A]."""
+        y = F.relu(self.norm(self.convolution(x)))
+        logits: Tensor = self.linear(y.flatten(1))
+        return logits
+
+
+class ValueHead(nn.Module):
+    """1×1 convolution to 1 plane, batch norm, rectifier, linear layer to 256, rectifier, linear layer, tanh."""
+
+    def __init__(self, channels: int, board: int | tuple[int, int], hidden: int = 256, filters: int = 1) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(channels, filters, 1, bias=False)
+        self.norm = nn.BatchNorm2d(filters)
+        self.linear1 = nn.Linear(filters * _points(board), hidden)
+        self.linear2 = nn.Linear(hidden, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, C, H, W] → the outcome for the side to move, [N] in [−1, 1]."""
+        y = F.relu(self.norm(self.convolution(x)))
+        y = F.relu(self.linear1(y.flatten(1)))
+        outcome: Tensor = self.linear2(y).flatten().tanh()
+        return outcome
+
+
+def decode_two_heads(outputs: Mapping[str, Array]) -> Heads:
+    """Answers of any network whose outputs are `policy` logits [N, A] and a tanh `value` [N] for the side to move.
+
+    Such a network knows no drawn game: draw is 0, win and loss are (1 ± value) / 2.
+    """
+    value = outputs["value"].astype(np.float32, copy=False)
+    wdl = np.stack([(1 + value) / 2, np.zeros_like(value), (1 - value) / 2], axis=1)
+    return Heads(policy=outputs["policy"], wdl=wdl, value=value)

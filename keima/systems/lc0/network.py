@@ -1,0 +1,389 @@
+"""Leela Chess Zero's residual networks: input convolution, residual tower with squeeze-and-excitation, three heads.
+
+Sources: lc0 v0.33, `src/neural/network_legacy.cc` (layers) and `src/neural/backends/blas/network_blas.cc` (order of
+operations); lczero.org, "Neural network topology" (2020). Where that page and the engine differ, the engine decides:
+the first convolutions of the classical policy, value and moves-left heads are 1×1, not 3×3; the value head's hidden
+layer of 128 is fully connected; mish, where a network has it, also replaces ReLU inside squeeze-and-excitation.
+
+    input      112 × 8 × 8 planes (`keima.systems.lc0.inputs`)
+    stem       convolution 3×3 to C, activation
+    tower      B × [convolution 3×3, activation, convolution 3×3, squeeze-and-excitation, + skip, activation]
+    policy     convolution: 3×3 to C, activation, 3×3 to 80 planes, gather 1858 (73 planes are used)
+               classical:   1×1 to P, activation, fully connected to 1858
+               attention:   each square embedded (SELU), query(from) · key(to)
+    value      1×1 to 32, activation, fully connected to 128, activation, fully connected to 3 (WDL) or 1 (tanh)
+    moves left 1×1 to 8, activation, fully connected to 128, activation, fully connected to 1, ReLU
+
+Square a1 is row 0, column 0 of a plane, always seen from the side to move. Networks whose body is a transformer stand
+in `networks/lc0_transformer.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from keima.errors import BadRequest
+from keima.plain import Data
+from keima.systems.lc0.attention import (
+    POLICY_SIZE,
+    SQUARES,
+    AttentionPolicy,
+    AttentionPolicyConfig,
+    activate_rows,
+    activation,
+)
+from keima.systems.lc0.inputs import Lc0Encoding
+from keima.systems.lc0.moves import CONVOLUTION_INDEX
+from keima.systems.network import Array, Heads, Network, NetworkEntry, NetworkKind, NetworkTable, Pedigree, softmax
+
+INPUT_PLANES = 112
+BATCH_NORM_EPSILON = 1e-5  # network_legacy.cc
+CONVOLUTION_PLANES_USED = 73
+POLICIES = ("convolution", "classical", "attention")
+VALUES = ("wdl", "classical")
+
+
+@dataclass(frozen=True)
+class Lc0Config:
+    """What fixes the shape of a residual Lc0 network.
+
+    Attributes:
+        blocks: B, residual blocks.
+        channels: C, filters of the tower.
+        se_channels: width of squeeze-and-excitation; 0 for none; a sequence of B where blocks differ.
+        input_format: which of Lc0's input formats the planes follow, as `Lc0Encoding` names them.
+        policy: "convolution", "classical" or "attention".
+        policy_channels: planes of the policy head: at least 73 (usually 80) for convolution, P for classical.
+        attention_policy: sizes of the attention policy; None for the other two.
+        value: "wdl" (win, draw, loss) or "classical" (one number).
+        value_channels, value_hidden: planes and hidden width of the value head.
+        moves_left: has a moves-left head.
+        moves_left_channels, moves_left_hidden: its planes and hidden width.
+        activation: "relu" or "mish", everywhere but at the heads' ends.
+        batch_norm: True: every convolution but the policy's last is followed by batch norm, as networks are trained;
+            False: none, as in files with folded batch norm; or the names of those that are ("input",
+            "residual.0.conv1", "policy1", "policy", "value", "moves_left").
+
+    Raises:
+        BadRequest: a size or a name that cannot be.
+    """
+
+    blocks: int = 10
+    channels: int = 128
+    se_channels: int | Sequence[int] = 32
+    input_format: str = "classical"
+    policy: str = "convolution"
+    policy_channels: int = 80
+    attention_policy: AttentionPolicyConfig | None = None
+    value: str = "wdl"
+    value_channels: int = 32
+    value_hidden: int = 128
+    moves_left: bool = True
+    moves_left_channels: int = 8
+    moves_left_hidden: int = 128
+    activation: str = "relu"
+    batch_norm: bool | Sequence[str] = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.attention_policy, dict):
+            object.__setattr__(self, "attention_policy", AttentionPolicyConfig(**self.attention_policy))
+        for name in ("blocks", "channels", "policy_channels", "value_channels", "value_hidden"):
+            if getattr(self, name) < 1:
+                raise BadRequest(f"{name} must be at least 1, got {getattr(self, name)}")
+        _check_choice("policy", self.policy, POLICIES)
+        _check_choice("value", self.value, VALUES)
+        _check_choice("activation", self.activation, ("relu", "mish"))
+        if self.policy == "convolution" and self.policy_channels < CONVOLUTION_PLANES_USED:
+            raise BadRequest(f"a convolution policy has at least 73 planes, got {self.policy_channels}")
+        if (self.policy == "attention") != (self.attention_policy is not None):
+            raise BadRequest("attention_policy is given with policy='attention' and only then")
+        widths = [self.se_channels] * self.blocks if isinstance(self.se_channels, int) else list(self.se_channels)
+        if len(widths) != self.blocks:
+            raise BadRequest(f"se_channels names {len(widths)} blocks of {self.blocks}")
+        object.__setattr__(self, "se_channels", tuple(widths))
+        object.__setattr__(self, "batch_norm", self._normed())
+
+    def convolutions(self) -> list[str]:
+        """Names of the network's convolutions, in the order of the file format's description."""
+        names = ["input"]
+        for block in range(self.blocks):
+            names += [f"residual.{block}.conv1", f"residual.{block}.conv2"]
+        names += {"convolution": ["policy1", "policy"], "classical": ["policy"], "attention": []}[self.policy]
+        return [*names, "value", *(["moves_left"] if self.moves_left else [])]
+
+    def _normed(self) -> tuple[str, ...]:
+        """`batch_norm` as the names of the convolutions it stands for."""
+        names = self.convolutions()
+        if isinstance(self.batch_norm, bool):
+            last = "policy" if self.policy == "convolution" else None
+            return tuple(name for name in names if self.batch_norm and name != last)
+        unknown = set(self.batch_norm) - set(names)
+        if unknown:
+            raise BadRequest(f"batch_norm names no convolution of this network: {', '.join(sorted(unknown))}")
+        return tuple(name for name in names if name in self.batch_norm)
+
+
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise BadRequest(f"unknown {name} {value!r}; choose one of {', '.join(choices)}")
+
+
+@dataclass(frozen=True)
+class Lc0Output:
+    """Raw outputs for N positions, for the side to move.
+
+    Attributes:
+        policy: float32 [N, 1858], logits in the order of Lc0's moves (`keima.systems.lc0.inputs`).
+        value: float32 [N, 3], logits of win, draw, loss; or [N, 1], before tanh.
+        moves_left: float32 [N], plies; None for a network without that head.
+    """
+
+    policy: Tensor
+    value: Tensor
+    moves_left: Tensor | None = None
+
+
+class ConvBlock(nn.Module):
+    """Convolution with bias, and batch norm where the network has it unfolded: [N, in, 8, 8] → [N, out, 8, 8]."""
+
+    def __init__(self, inputs: int, outputs: int, kernel: int, batch_norm: bool) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, outputs, kernel, padding=kernel // 2)
+        self.norm = nn.BatchNorm2d(outputs, eps=BATCH_NORM_EPSILON) if batch_norm else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, in, 8, 8] → [N, out, 8, 8]."""
+        out: Tensor = self.norm(self.conv(x))
+        return out
+
+
+class SqueezeExcitation(nn.Module):
+    """Scale and shift each channel by what the whole board holds: sigmoid(W) · x + B (arXiv:1709.01507; `se_unit.cc`).
+
+    W and B are the halves of a two-layer perceptron of the channels' means.
+    """
+
+    def __init__(self, channels: int, squeezed: int, activate: str) -> None:
+        super().__init__()
+        self.activate = activation(activate)
+        self.fc1 = nn.Linear(channels, squeezed)
+        self.fc2 = nn.Linear(squeezed, 2 * channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, C, 8, 8] → [N, C, 8, 8]."""
+        squeezed = activate_rows(self.activate, self.fc1(x.mean(dim=(2, 3))))
+        # one linear layer a half: OpenVINO then needs no node that splits them (6 % of a 6×64 network's time)
+        w, b = (F.linear(squeezed, *half)[:, :, None, None] for half in self._halves())
+        return torch.sigmoid(w) * x + b
+
+    def _halves(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Weight and bias that make W, and those that make B."""
+        return zip(self.fc2.weight.chunk(2), self.fc2.bias.chunk(2), strict=True)
+
+
+class ResidualBlock(nn.Module):
+    """Two convolutions, squeeze-and-excitation where it has one, the skip, the activation."""
+
+    def __init__(self, config: Lc0Config, index: int) -> None:
+        super().__init__()
+        names = (f"residual.{index}.conv1", f"residual.{index}.conv2")
+        widths: Any = config.se_channels
+        self.activate = activation(config.activation)
+        self.conv1, self.conv2 = (
+            ConvBlock(config.channels, config.channels, 3, name in _normed(config)) for name in names
+        )
+        self.se: nn.Module = nn.Identity()
+        if widths[index]:
+            self.se = SqueezeExcitation(config.channels, widths[index], config.activation)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, C, 8, 8] → [N, C, 8, 8]."""
+        return self.activate(self.se(self.conv2(self.activate(self.conv1(x)))) + x)
+
+
+class ConvolutionPolicy(nn.Module):
+    """Two convolutions to 80 planes, of which the 1858 moves are gathered: [N, C, 8, 8] → [N, 1858]."""
+
+    def __init__(self, config: Lc0Config) -> None:
+        super().__init__()
+        self.activate = activation(config.activation)
+        self.policy1 = ConvBlock(config.channels, config.channels, 3, "policy1" in _normed(config))
+        self.policy = ConvBlock(config.channels, config.policy_channels, 3, "policy" in _normed(config))
+        self.register_buffer("gather", torch.from_numpy(CONVOLUTION_INDEX.copy()), persistent=False)
+        self.gather: Tensor
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, C, 8, 8] → logits [N, 1858]."""
+        planes: Tensor = self.policy(self.activate(self.policy1(x)))
+        return planes.flatten(1).index_select(1, self.gather)
+
+
+class ClassicalPolicy(nn.Module):
+    """A 1×1 convolution and one fully connected layer: [N, C, 8, 8] → [N, 1858]."""
+
+    def __init__(self, config: Lc0Config) -> None:
+        super().__init__()
+        self.activate = activation(config.activation)
+        self.policy = ConvBlock(config.channels, config.policy_channels, 1, "policy" in _normed(config))
+        self.fc = nn.Linear(config.policy_channels * SQUARES, POLICY_SIZE)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, C, 8, 8] → logits [N, 1858]."""
+        logits: Tensor = self.fc(self.activate(self.policy(x)).flatten(1))
+        return logits
+
+
+class SquareAttentionPolicy(nn.Module):
+    """Attention policy over a residual tower's squares; SELU whatever the network's own activation."""
+
+    def __init__(self, config: Lc0Config) -> None:
+        super().__init__()
+        sizes = config.attention_policy or AttentionPolicyConfig(config.channels, config.channels)
+        self.embedding = nn.Linear(config.channels, sizes.embedding)
+        self.attention = AttentionPolicy(sizes, smolgen_activation="none", ffn_activation="selu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, C, 8, 8] → logits [N, 1858]."""
+        tokens = x.flatten(2).transpose(1, 2)
+        logits: Tensor = self.attention(F.selu(self.embedding(tokens)))
+        return logits
+
+
+class ValueHead(nn.Module):
+    """Planes → hidden layer → 3 logits (win, draw, loss) or 1 number before tanh."""
+
+    def __init__(self, config: Lc0Config) -> None:
+        super().__init__()
+        self.activate = activation(config.activation)
+        self.value = ConvBlock(config.channels, config.value_channels, 1, "value" in _normed(config))
+        self.fc1 = nn.Linear(config.value_channels * SQUARES, config.value_hidden)
+        self.fc2 = nn.Linear(config.value_hidden, 3 if config.value == "wdl" else 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, C, 8, 8] → [N, 3] or [N, 1]."""
+        hidden = activate_rows(self.activate, self.fc1(self.activate(self.value(x)).flatten(1)))
+        out: Tensor = self.fc2(hidden)
+        return out
+
+
+class MovesLeftHead(nn.Module):
+    """Planes → hidden layer → plies to the end of the game, never negative."""
+
+    def __init__(self, config: Lc0Config) -> None:
+        super().__init__()
+        self.activate = activation(config.activation)
+        self.moves_left = ConvBlock(config.channels, config.moves_left_channels, 1, "moves_left" in _normed(config))
+        self.fc1 = nn.Linear(config.moves_left_channels * SQUARES, config.moves_left_hidden)
+        self.fc2 = nn.Linear(config.moves_left_hidden, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, C, 8, 8] → [N]."""
+        hidden = activate_rows(self.activate, self.fc1(self.activate(self.moves_left(x)).flatten(1)))
+        return F.relu(self.fc2(hidden)).squeeze(1)
+
+
+_POLICY_HEADS = {"convolution": ConvolutionPolicy, "classical": ClassicalPolicy, "attention": SquareAttentionPolicy}
+
+
+def _normed(config: Lc0Config) -> tuple[str, ...]:
+    """The names of the convolutions with batch norm (after `__post_init__`, `batch_norm` always is those)."""
+    names: Any = config.batch_norm
+    return tuple(names)
+
+
+class Lc0Network(Network):
+    """A residual Lc0 network (also Maia's): NETWORK_CLASSICAL and NETWORK_SE of the file format.
+
+    Args:
+        config: its shape; the default is 10×128 with squeeze-and-excitation, convolution policy, WDL and moves left.
+
+    Attributes:
+        config: as given.
+        file_notes: what the reader of its file remembers so that the writer can give the same file back; empty for
+            fresh networks.
+    """
+
+    system = "lc0"
+
+    def __init__(self, config: Lc0Config | None = None) -> None:
+        super().__init__()
+        self.config = config = config or Lc0Config()
+        self.encoding = Lc0Encoding(input_format=config.input_format)
+        self.pedigree = Pedigree(name=f"lc0-{config.blocks}x{config.channels}")
+        self.file_notes: Data = {}
+        self.input_names = ("planes",)
+        self.output_names = ("policy", "value", *(("moves_left",) if config.moves_left else ()))
+
+        self.activate = activation(config.activation)
+        self.stem = ConvBlock(INPUT_PLANES, config.channels, 3, "input" in _normed(config))
+        self.tower = nn.Sequential(*(ResidualBlock(config, index) for index in range(config.blocks)))
+        self.policy_head = _POLICY_HEADS[config.policy](config)
+        self.value_head = ValueHead(config)
+        self.moves_left_head = MovesLeftHead(config) if config.moves_left else None
+
+    def forward(self, planes: Tensor) -> Lc0Output:
+        """Evaluate planes float32 [N, 112, 8, 8] (`keima.systems.lc0.inputs`)."""
+        x = self.tower(self.activate(self.stem(planes)))
+        moves_left = self.moves_left_head(x) if self.moves_left_head is not None else None
+        return Lc0Output(policy=self.policy_head(x), value=self.value_head(x), moves_left=moves_left)
+
+    def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
+        """See `decode_lc0`."""
+        return decode_lc0(outputs)
+
+
+def decode_lc0(outputs: Mapping[str, Array]) -> Heads:
+    """Raw outputs of any Lc0 network → answers for the side to move.
+
+    Args:
+        outputs: `policy` [N, 1858], `value` [N, 3] (logits of win, draw, loss) or [N, 1] (before tanh), and
+            `moves_left` [N] where the network has it.
+
+    Returns:
+        Logits as they are. With a classical value head a draw has no probability, as Lc0 reports it:
+        win = (1 + q) / 2 and loss = (1 − q) / 2.
+    """
+    raw = np.asarray(outputs["value"], dtype=np.float32)
+    if raw.shape[1] == 1:
+        q = np.tanh(raw[:, 0])
+        wdl = np.stack([(1 + q) / 2, np.zeros_like(q), (1 - q) / 2], axis=1)
+    else:
+        wdl = softmax(raw)
+        q = wdl[:, 0] - wdl[:, 2]
+    return Heads(policy=outputs["policy"], wdl=wdl, value=q, moves_left=outputs.get("moves_left"))
+
+
+_SMALL = {"blocks": 2, "channels": 16, "se_channels": 8}
+
+NETWORKS = NetworkTable(
+    kinds=(NetworkKind("lc0", Lc0Network, ("stem", "tower"), "squeeze-and-excitation", config=Lc0Config),),
+    entries=(
+        *(
+            NetworkEntry(
+                f"lc0-{blocks}x{channels}",
+                "lc0",
+                "Leela Chess Zero 0.33, after Silver et al., Science 362 (2018)",
+                {"blocks": blocks, "channels": channels, "se_channels": 32},
+                _SMALL,
+                "squeeze-and-excitation; convolution policy, win/draw/loss, moves left",
+            )
+            for blocks, channels in ((10, 128), (20, 256), (24, 320))
+        ),
+        NetworkEntry(
+            "maia-6x64",
+            "lc0",
+            "McIlroy-Young et al., KDD 2020, in Lc0's format",
+            {"blocks": 6, "channels": 64, "se_channels": 8, "moves_left": False},
+            _SMALL,
+            "the shape of Maia's networks of human play",
+        ),
+    ),
+    aliases={"lc0": "lc0-10x128", "maia": "maia-6x64"},
+)

@@ -1,0 +1,324 @@
+"""Leela Chess Zero's transformers: NETWORK_ATTENTIONBODY with one head of each kind or several.
+
+Sources: lc0 v0.33, `src/neural/backends/blas/network_blas.cc` and `src/neural/network_legacy.cc`. The layers stand in
+`networks/lc0_attention.py`.
+
+    input      112 planes → 64 tokens (a1, b1, ... h8, seen from the side to move) of 112 numbers each
+    position   "map": 64 constants a token, +1 where a queen or knight could go, −1 the square itself
+               "dense": the first 12 planes (the pieces now), all squares at once, through one dense layer
+    embedding  dense to E, activation; dense only: layer norm; gating x · mult + add, per square and channel;
+               dense only: feed-forward network, x ← LN(x + α · ffn(x))
+    body       L encoder layers with α = (2 L)^(−1/4), most of them with smolgen
+    policy     dense to the head's tokens, activation, query(from) · key(to)
+    value      dense to 32 a token, activation, flattened, dense to 128, activation, dense to 3 (WDL) or 1 (tanh)
+    moves left dense to 8 a token, activation, flattened, dense to 128, activation, dense to 1, ReLU
+
+A file may hold several policy heads ("vanilla", "optimistic", "soft", "opponent") and value heads ("winner", "q",
+"st"); `forward` answers with one of each, lc0's defaults unless `select` names others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from keima.errors import BadRequest
+from keima.plain import Data, Fields
+from keima.systems.lc0.attention import (
+    SQUARES,
+    AttentionPolicy,
+    AttentionPolicyConfig,
+    EncoderConfig,
+    EncoderLayer,
+    FeedForward,
+    activate_rows,
+    activation,
+    check_heads,
+    reachable,
+)
+from keima.systems.lc0.inputs import Lc0Encoding
+from keima.systems.lc0.network import INPUT_PLANES, Lc0Output, decode_lc0
+from keima.systems.network import Array, Heads, Network, NetworkEntry, NetworkKind, NetworkTable, Pedigree
+
+POSITION_CHANNELS = 64
+PIECE_PLANES = 12
+POLICY_HEADS = ("vanilla", "optimistic", "soft", "opponent")
+VALUE_HEADS = ("winner", "q", "st")
+
+
+@dataclass(frozen=True)
+class TokenHeadConfig:
+    """Sizes of a value or moves-left head: channels kept a token, hidden width, outputs (3, or 1)."""
+
+    channels: int = 32
+    hidden: int = 128
+    outputs: int = 3
+
+
+@dataclass(frozen=True)
+class Lc0TransformerConfig:
+    """What fixes the shape of an Lc0 transformer.
+
+    Attributes:
+        embedding: E.
+        heads: attention heads of every encoder.
+        encoders: sizes of each encoder layer.
+        position: "map" or "dense" (INPUT_EMBEDDING_PE_MAP, _PE_DENSE).
+        position_channels: numbers a token the dense position layer makes; 64 for the map.
+        embedding_ffn: hidden width of the embedding's feed-forward network; 0 for the map, which has none.
+        gating: the embedding is multiplied and shifted per square and channel.
+        input_format: which of Lc0's input formats the planes follow, as `Lc0Encoding` names them.
+        activation: "relu" or "mish", wherever no other is said.
+        ffn_activation, smolgen_activation: inside feed-forward networks and smolgen; names of
+            `keima.systems.lc0.attention.ACTIVATIONS`.
+        policy_heads: sizes by name; "vanilla" at least.
+        value_heads: sizes by name; "winner" at least.
+        moves_left: sizes of the moves-left head; None for none.
+
+    Raises:
+        BadRequest: a size or a name that cannot be.
+    """
+
+    embedding: int
+    heads: int
+    encoders: tuple[EncoderConfig, ...]
+    position: str = "map"
+    position_channels: int = POSITION_CHANNELS
+    embedding_ffn: int = 0
+    gating: bool = True
+    input_format: str = "classical"
+    activation: str = "mish"
+    ffn_activation: str = "mish"
+    smolgen_activation: str = "swish"
+    policy_heads: Mapping[str, AttentionPolicyConfig] = field(
+        default_factory=lambda: {"vanilla": AttentionPolicyConfig(256, 256)}
+    )
+    value_heads: Mapping[str, TokenHeadConfig] = field(default_factory=lambda: {"winner": TokenHeadConfig()})
+    moves_left: TokenHeadConfig | None = field(default_factory=lambda: TokenHeadConfig(8, 128, 1))
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__
+        set_field(self, "encoders", tuple(EncoderConfig(**e) if isinstance(e, dict) else e for e in self.encoders))
+        set_field(self, "policy_heads", _rebuilt(self.policy_heads, AttentionPolicyConfig))
+        set_field(self, "value_heads", _rebuilt(self.value_heads, TokenHeadConfig))
+        if isinstance(self.moves_left, dict):
+            set_field(self, "moves_left", TokenHeadConfig(**self.moves_left))
+        if self.position not in ("map", "dense"):
+            raise BadRequest(f"unknown position encoding {self.position!r}; choose map or dense")
+        if not self.encoders or "vanilla" not in self.policy_heads or "winner" not in self.value_heads:
+            raise BadRequest("a transformer needs an encoder, a vanilla policy head and a winner value head")
+        check_heads(self.heads, self.encoders)
+        if any(head.outputs not in (1, 3) for head in self.value_heads.values()):
+            raise BadRequest("a value head has 3 outputs (win, draw, loss) or 1")
+        if self.moves_left is not None and self.moves_left.outputs != 1:
+            raise BadRequest(f"the moves-left head has 1 output, not {self.moves_left.outputs}")
+
+
+def _rebuilt(heads: Fields, kind: type) -> Data:
+    """Head sizes by name, those given as plain dicts (from JSON) turned to dataclasses."""
+    return {name: kind(**sizes) if isinstance(sizes, dict) else sizes for name, sizes in heads.items()}
+
+
+class Embedding(nn.Module):
+    """Planes [N, 112, 8, 8] → tokens [N, 64, E]."""
+
+    def __init__(self, config: Lc0TransformerConfig) -> None:
+        super().__init__()
+        self.activate = activation(config.activation)
+        self.alpha = alpha(config)
+        self.dense = nn.Linear(INPUT_PLANES + config.position_channels, config.embedding)
+        self.preprocess: nn.Linear | None = None
+        self.norm: nn.Module = nn.Identity()
+        self.ffn: FeedForward | None = None
+        if config.position == "dense":
+            self.preprocess = nn.Linear(SQUARES * PIECE_PLANES, SQUARES * config.position_channels)
+            self.norm = nn.LayerNorm(config.embedding, eps=1e-3)
+            self.ffn = FeedForward(config.embedding, config.embedding_ffn, config.ffn_activation)
+            self.ffn_norm = nn.LayerNorm(config.embedding, eps=1e-3)
+        else:
+            self.map: Tensor
+            self.register_buffer("map", torch.from_numpy(position_map()), persistent=False)
+        self.mult_gate = nn.Parameter(torch.ones(config.embedding, SQUARES)) if config.gating else None
+        self.add_gate = nn.Parameter(torch.zeros(config.embedding, SQUARES)) if config.gating else None
+
+    def forward(self, planes: Tensor) -> Tensor:
+        """[N, 112, 8, 8] → [N, 64, E]."""
+        tokens = planes.flatten(2).transpose(1, 2)
+        x = self.norm(self.activate(self.dense(torch.cat([tokens, self._position(tokens)], dim=2))))
+        if self.mult_gate is not None and self.add_gate is not None:
+            x = x * self.mult_gate.t() + self.add_gate.t()
+        if self.ffn is not None:
+            x = self.ffn_norm(x + self.alpha * self.ffn(x))
+        embedded: Tensor = x
+        return embedded
+
+    def _position(self, tokens: Tensor) -> Tensor:
+        """What is known of each square's place: [N, 64, 112] → [N, 64, position channels]."""
+        if self.preprocess is None:
+            return tokens.new_ones(tokens.shape[0], 1, 1) * self.map
+        pieces = tokens[:, :, :PIECE_PLANES].flatten(1)
+        out: Tensor = self.preprocess(pieces).view(tokens.shape[0], SQUARES, -1)
+        return out
+
+
+class TokenHead(nn.Module):
+    """Tokens → hidden layer → outputs: [N, 64, E] → [N, outputs]."""
+
+    def __init__(self, embedding: int, config: TokenHeadConfig, activate: str) -> None:
+        super().__init__()
+        self.activate = activation(activate)
+        self.embedding = nn.Linear(embedding, config.channels)
+        self.fc1 = nn.Linear(SQUARES * config.channels, config.hidden)
+        self.fc2 = nn.Linear(config.hidden, config.outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, 64, E] → [N, outputs]."""
+        hidden = activate_rows(self.activate, self.fc1(self.activate(self.embedding(x)).flatten(1)))
+        out: Tensor = self.fc2(hidden)
+        return out
+
+
+class Lc0Transformer(Network):
+    """An Lc0 network with an attention body.
+
+    Args:
+        config: its shape.
+
+    Attributes:
+        config: as given.
+        policy_name, value_name: the heads `forward` answers with.
+        file_notes: what the reader of its file remembers so that the writer can give the same file back.
+    """
+
+    system = "lc0"
+
+    def __init__(self, config: Lc0TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoding = Lc0Encoding(input_format=config.input_format)
+        self.pedigree = Pedigree(name=f"lc0-transformer-{len(config.encoders)}x{config.embedding}")
+        self.file_notes: Data = {}
+        self.policy_name, self.value_name = "vanilla", "winner"
+        self.input_names = ("planes",)
+        self.output_names = ("policy", "value", *(("moves_left",) if config.moves_left else ()))
+        self.activate = activation(config.activation)
+        self.embedding = Embedding(config)
+        self.encoders = nn.ModuleList(_encoder(config, sizes) for sizes in config.encoders)
+        self.smolgen_maps = _smolgen_maps(config)
+        self._build_heads(config)
+
+    def _build_heads(self, config: Lc0TransformerConfig) -> None:
+        """Policy heads with their embeddings ("shared" for those without their own), value heads, moves left."""
+        embeddings = {
+            name if sizes.own_embedding else "shared": sizes.embedding for name, sizes in config.policy_heads.items()
+        }
+        self.policy_embeddings = nn.ModuleDict(
+            {name: nn.Linear(config.embedding, width) for name, width in embeddings.items()}
+        )
+        inner = {"smolgen_activation": config.smolgen_activation, "ffn_activation": config.ffn_activation}
+        self.policy_heads = nn.ModuleDict(
+            {name: AttentionPolicy(sizes, **inner) for name, sizes in config.policy_heads.items()}
+        )
+        self.value_heads = nn.ModuleDict(
+            {name: TokenHead(config.embedding, sizes, config.activation) for name, sizes in config.value_heads.items()}
+        )
+        self.moves_left_head: TokenHead | None = None
+        if config.moves_left is not None:
+            self.moves_left_head = TokenHead(config.embedding, config.moves_left, config.activation)
+
+    def select(self, policy: str | None = None, value: str | None = None) -> Lc0Transformer:
+        """Choose the heads that `forward` answers with; returns the network itself.
+
+        Raises:
+            BadRequest: this network has no such head; the message lists those it has.
+        """
+        for kind, name, heads in (("policy", policy, self.policy_heads), ("value", value, self.value_heads)):
+            if name is not None and name not in heads:
+                raise BadRequest(f"this network has no {kind} head {name!r}; choose one of {', '.join(heads)}")
+        self.policy_name = policy or self.policy_name
+        self.value_name = value or self.value_name
+        return self
+
+    def forward(self, planes: Tensor) -> Lc0Output:
+        """Evaluate planes float32 [N, 112, 8, 8] (`keima.systems.lc0.inputs`)."""
+        x = self.embedding(planes)
+        for encoder in self.encoders:
+            x = encoder(x, self.smolgen_maps)
+        moves_left = F.relu(self.moves_left_head(x)).squeeze(1) if self.moves_left_head is not None else None
+        return Lc0Output(policy=self._policy(x), value=self.value_heads[self.value_name](x), moves_left=moves_left)
+
+    def _policy(self, x: Tensor) -> Tensor:
+        """Tokens [N, 64, E] → logits [N, 1858] of the selected head."""
+        own = self.policy_name if self.policy_name in self.policy_embeddings else "shared"
+        tokens = self.activate(self.policy_embeddings[own](x))
+        logits: Tensor = self.policy_heads[self.policy_name](tokens, self.smolgen_maps)
+        return logits
+
+    def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
+        """See `keima.systems.lc0.network.decode_lc0`."""
+        return decode_lc0(outputs)
+
+
+def alpha(config: Lc0TransformerConfig) -> float:
+    """α = (2 L)^(−1/4), what a branch is scaled by before it is added; L the number of encoders."""
+    return float(np.float32((2.0 * len(config.encoders)) ** -0.25))
+
+
+def _encoder(config: Lc0TransformerConfig, sizes: EncoderConfig) -> EncoderLayer:
+    return EncoderLayer(
+        config.embedding,
+        config.heads,
+        sizes,
+        smolgen_activation=config.smolgen_activation,
+        ffn_activation=config.ffn_activation,
+        alpha=alpha(config),
+        epsilon=1e-3 if config.position == "dense" else 1e-6,
+    )
+
+
+def _smolgen_maps(config: Lc0TransformerConfig) -> nn.Parameter | None:
+    """The 64×64 maps all smolgens mix, [4096, generated]; None where no encoder has smolgen.
+
+    Raises:
+        BadRequest: smolgens of different sizes, which cannot share them.
+    """
+    every = [*config.encoders, *(e for head in config.policy_heads.values() for e in head.encoders)]
+    widths = {encoder.smolgen.generated for encoder in every if encoder.smolgen is not None}
+    if not widths:
+        return None
+    if len(widths) > 1:
+        raise BadRequest(f"all smolgens of a network share one table, but their widths differ: {sorted(widths)}")
+    maps = torch.empty(SQUARES * SQUARES, widths.pop())
+    if not maps.is_meta:
+        nn.init.xavier_normal_(maps)
+    return nn.Parameter(maps)
+
+
+def position_map() -> np.ndarray:
+    """float32 [64, 64]: +1 where a queen or knight could go on an empty board, −1 on the diagonal, else 0."""
+    return (reachable().astype(np.float32) - np.eye(SQUARES, dtype=np.float32)).astype(np.float32)
+
+
+def _encoders(count: int, width: int, feedforward: int) -> list[dict[str, object]]:
+    smolgen = {"compressed": 32, "hidden": 256, "generated": 256}
+    return [{"d_model": width, "feedforward": feedforward, "smolgen": smolgen}] * count
+
+
+NETWORKS = NetworkTable(
+    kinds=(NetworkKind("lc0-transformer", Lc0Transformer, ("embedding",), "attention", config=Lc0TransformerConfig),),
+    entries=(
+        NetworkEntry(
+            "lc0-transformer-10x256",
+            "lc0-transformer",
+            "Leela Chess Zero 0.33, after Silver et al., Science 362 (2018)",
+            {"embedding": 256, "heads": 8, "encoders": _encoders(10, 256, 1024)},
+            {"embedding": 16, "heads": 2, "encoders": _encoders(2, 16, 16)},
+            "attention body with smolgen, attention policy",
+        ),
+    ),
+)

@@ -1,0 +1,92 @@
+"""What positions teach: a batch of a network's inputs with the targets of its loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from keima.plain import Data
+from keima.systems.encoding import Batch
+
+A = TypeVar("A", bound="NDArray[Any] | Tensor")
+
+TARGETS = frozenset({"policy", "value", "score", "ownership", "moves_left"})
+"""What a game's records may tell (`FlatGames.tells`) and a loss may ask for."""
+NO_MOVE = -1
+"""In `TrainingBatch.policy`, where no move is to be learned."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingBatch(Generic[A]):
+    """N positions with what they teach; NumPy arrays as the loader makes them, tensors after `torch`.
+
+    Everything is for the side to move, in the orientation of the planes. A missing target is −1 in `policy` and NaN
+    elsewhere; a target the loader was not asked for is None.
+
+    Attributes:
+        inputs: what the network's `forward` takes, float32, by name: `planes` [N, C, H, W], and where there are such
+            `globals` [N, G] and `mask` [N, H, W], 1 on the board where not every board fills its planes.
+        ply: int32 [N], moves made before the position.
+        policy: int64 [N], index of the move played.
+        value: float32 [N], the outcome: +1 won, −1 lost, 0 drawn or no result.
+        score: float32 [N], the final lead in points.
+        ownership: float32 [N, H, W], who owned the point at the end, from −1 to +1.
+        moves_left: float32 [N], plies to the end of the game, the next one included.
+        policy_soft: float32 [N, A], a distribution to learn in place of `policy`; a row of zeros is missing.
+        wdl: float32 [N, 3], probabilities of win, draw (or no result) and loss to learn in place of `value`; NaN where
+            unknown.
+        game: int64 [N], the number of the game in the store.
+        first_to_move: bool [N], the first of `Game.sides` moves next.
+        context: NumPy arrays, what the encoding notes of the positions beside the inputs (`Batch.context`).
+        also: the same positions in another encoding; where the loader was asked for one.
+    """
+
+    inputs: Mapping[str, A]
+    ply: A | None = None
+    policy: A | None = None
+    value: A | None = None
+    score: A | None = None
+    ownership: A | None = None
+    moves_left: A | None = None
+    policy_soft: A | None = None
+    wdl: A | None = None
+    game: A | None = None
+    first_to_move: A | None = None
+    context: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
+    also: Batch | None = field(default=None, repr=False)
+
+    @property
+    def planes(self) -> A:
+        """Of the inputs."""
+        return self.inputs["planes"]
+
+    def __len__(self) -> int:
+        """N."""
+        return len(self.planes)
+
+    def torch(self, device: torch.device | str = "cpu") -> TensorBatch:
+        """The same as tensors on a device; to a GPU without waiting for the copy."""
+        there = torch.device(device)
+
+        def tensor(array: NDArray[Any] | Tensor) -> Tensor:
+            found = array if isinstance(array, Tensor) else torch.from_numpy(array)
+            if there.type == "cuda" and found.device.type == "cpu":
+                found = found.pin_memory()
+            return found.to(there, non_blocking=True)
+
+        found: Data = {"inputs": {name: tensor(array) for name, array in self.inputs.items()}}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, np.ndarray | Tensor):
+                found[each.name] = tensor(value)
+        return replace(self, **found)  # type: ignore[return-value]
+
+
+ArrayBatch: TypeAlias = TrainingBatch[NDArray[Any]]
+TensorBatch: TypeAlias = TrainingBatch[Tensor]

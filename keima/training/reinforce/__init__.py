@@ -1,0 +1,1 @@
+"""REINFORCE against a pool of past selves."""

@@ -1,0 +1,1 @@
+"""Recipe, loop, checkpoints, evaluation, plots."""

@@ -1,0 +1,1 @@
+"""Variants trained under one budget."""

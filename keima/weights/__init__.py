@@ -1,1 +1,0 @@
-"""Published network file ↔ network: one file per format, reading and writing."""
