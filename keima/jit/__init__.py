@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from keima.jit.kernel import Kernel
 from keima.jit.store import on_compile
 
-__all__ = ["Record", "Records", "instantiate", "is_kept", "njit", "on_compile"]
+__all__ = ["Record", "Records", "instantiate", "njit", "on_compile"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -66,8 +66,3 @@ def instantiate(template: Callable[..., Any], name: str, **names: Any) -> Any:
     made.__qualname__ = name
     made.__module__ = function.__module__
     return njit(made)
-
-
-def is_kept(kernel: object) -> bool:
-    """Whether machine code of this kernel, as it is now, is in the cache, for whatever arguments."""
-    return not isinstance(kernel, Kernel) or kernel.is_kept

@@ -154,11 +154,6 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
             return super().compile(args)
 
     @property
-    def is_kept(self) -> bool:
-        """Whether it was compiled before, here or in the cache."""
-        return bool(self.overloads) or self._cache.holds_any()
-
-    @property
     def is_compiling(self) -> bool:
         """Whether a version of it is being made: what it calls by its own name is then itself."""
         return bool(self._compiling_counter) or bool(self._inner._compiling_counter)

@@ -1,7 +1,9 @@
 """Machine code on disk: a file for each kernel, kind of arguments, processor and version of what made it.
 
-Its place is NUMBA_CACHE_DIR where that is set; else `__pycache__` beside the kernel's source; where that cannot be
-written, the user's cache folder; and where there is none, a folder for temporary files that no one else can write.
+What came with the installation lies in `READY`, made by `keima.search.precompile` for a common processor. Everything
+else is kept in NUMBA_CACHE_DIR where that is set; else in `__pycache__` beside the kernel's source; where that
+cannot be written, in the user's cache folder; and where there is none, in a folder for temporary files that no one
+else can write.
 A file's name holds the digest of what the kernel runs: after an edit the old file is not looked at, and removed.
 """
 
@@ -11,6 +13,7 @@ import getpass
 import hashlib
 import os
 import pickle
+import platform
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,9 +21,11 @@ from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from types import FunctionType
+from typing import Any
 from uuid import uuid4
 
 import numba
+from llvmlite import binding
 from numba.core import compiler, config, serialize, types
 from numba.core.codegen import CPUCodegen
 from numba.core.cpu import CPUContext
@@ -34,11 +39,28 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 Types = tuple[types.Type, ...]
+Target = tuple[str, str | None, str]
+"""What code is generated for: LLVM's triple, processor and features."""
 
 _VERSIONS = f"{numba.__version__} {sys.implementation.cache_tag} 2"
 """What else the contents of a file depend on; the last number is of its layout."""
 
-COMPILING = "compiling kernels for this machine, once: this takes some seconds ..."
+COMPILING = "compiling kernels for this machine, once: this takes up to a minute ..."
+
+READY = Path(__file__).parent / "ready"
+"""Machine code that came with the installation; nothing is written here but by `keima.search.precompile`."""
+
+_LEVELS = {"x86_64": ("x86-64-v3", "avx2 bmi bmi2 f16c fma lzcnt movbe"), "aarch64": ("generic", "")}
+"""Kind of processor → what `READY` is made for: LLVM's name, and what a processor must have for it."""
+
+
+@cache
+def ready_level() -> str | None:
+    """The processors `READY` is made for, by LLVM's name, where this is one of them."""
+    name, needed = _LEVELS.get(platform.machine().lower().replace("amd64", "x86_64"), (None, ""))
+    has = binding.get_host_cpu_features()
+    return name if all(has.get(feature) for feature in needed.split()) else None
+
 
 _listeners: list[Callable[[str], None]] = [partial(print, file=sys.stderr, flush=True)]
 _said: set[str] = set()
@@ -61,7 +83,7 @@ class Store:
 
     def __init__(self, function: FunctionType) -> None:
         self._function = function
-        self._kinds: dict[Types, str] = {}
+        self._kinds: dict[tuple[Types, Target], str] = {}
 
     @property
     def cache_path(self) -> str:
@@ -71,9 +93,12 @@ class Store:
     def load_overload(self, sig: Types, context: CPUContext) -> compiler.CompileResult | None:
         """What was made for these arguments, or None."""
         context.refresh()
-        try:
-            data = pickle.loads(self._path(sig, context.codegen()).read_bytes())
-        except (OSError, EOFError, pickle.UnpicklingError):  # not there, or cut short
+        codegen = context.codegen()
+        target = codegen.magic_tuple()
+        data = _read(self._path(sig, codegen))
+        if data is None and ready_level() is not None:
+            data = _read(READY / self._name(sig, (target[0], ready_level(), "")))
+        if data is None:
             _say(COMPILING)
             return None
         code, description, environment, signature, reload_init, environments = data
@@ -113,18 +138,13 @@ class Store:
         path = self._path(sig, result.library.codegen)
         part = path.with_name(f"{path.name}.{uuid4().hex[:8]}")
         try:
-            for old in path.parent.glob(f"{self._stem()}.{self._kind(sig, result.library.codegen)}-*.nbc"):
+            for old in path.parent.glob(f"{self._versions_of(sig, result.library.codegen.magic_tuple())}-*.nbc"):
                 old.unlink(missing_ok=True)
             part.write_bytes(data)
             part.replace(path)
         except OSError as error:
             part.unlink(missing_ok=True)
             _say(f"compiled kernels cannot be kept in {path.parent}: {error.strerror}")
-
-    def holds_any(self) -> bool:
-        """Whether there is machine code of the function as it is now."""
-        folder = folder_of(self._function.__code__.co_filename)
-        return any(folder.glob(f"{self._stem()}.*-{digest_of(self._function)[:16]}.nbc"))
 
     @contextmanager
     def one_at_a_time(self, sig: Types, context: CPUContext) -> Iterator[None]:
@@ -147,17 +167,25 @@ class Store:
                     os.unlink(lock.name)
 
     def _path(self, sig: Types, codegen: CPUCodegen) -> Path:
-        name = f"{self._stem()}.{self._kind(sig, codegen)}-{digest_of(self._function)[:16]}.nbc"
-        return folder_of(self._function.__code__.co_filename) / name
+        return folder_of(self._function.__code__.co_filename) / self._name(sig, codegen.magic_tuple())
 
-    def _stem(self) -> str:
-        return f"{self._function.__module__}.{self._function.__qualname__}"
+    def _name(self, sig: Types, target: Target) -> str:
+        return f"{self._versions_of(sig, target)}-{digest_of(self._function)[:16]}.nbc"
 
-    def _kind(self, sig: Types, codegen: CPUCodegen) -> str:
-        if sig not in self._kinds:
-            what = f"{', '.join(map(repr, sig))} {codegen.magic_tuple()} {_VERSIONS}"
-            self._kinds[sig] = hashlib.sha256(what.encode()).hexdigest()[:16]
-        return self._kinds[sig]
+    def _versions_of(self, sig: Types, target: Target) -> str:
+        """What the names of its files begin with, whatever the kernel was like."""
+        if (sig, target) not in self._kinds:
+            what = f"{', '.join(map(repr, sig))} {target} {_VERSIONS}"
+            self._kinds[sig, target] = hashlib.sha256(what.encode()).hexdigest()[:16]
+        return f"{self._function.__module__}.{self._function.__qualname__}.{self._kinds[sig, target]}"
+
+
+def _read(path: Path) -> Any:
+    """What a file holds; None where it is not there, or cut short."""
+    try:
+        return pickle.loads(path.read_bytes())
+    except (OSError, EOFError, pickle.UnpicklingError):
+        return None
 
 
 @cache

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,14 @@ from keima.games.position import Position
 from keima.search.expand import DRAW, LEAD, MOVES_LEFT, SCORE, SCORE_SQ, VALUE, cancel, expand
 from keima.search.gather import NO_RANDOM, Descents, Leaves, Random, gather_of
 from keima.search.memory import Tree
-from keima.search.prepare import beside
 from keima.search.report import Ownership
 from keima.systems.encoding import Batch, Encoding
-from keima.systems.network import Heads
 from keima.systems.parameters import Parameters
 from keima.systems.playouts import PlayoutPolicy
 from keima.systems.presets import playouts_of
+
+if TYPE_CHECKING:
+    from keima.systems.network import Heads
 
 BATCHES_IN_FLIGHT = 2
 """Batches under way at once: one is evaluated while the other is gathered or read."""
@@ -175,13 +176,12 @@ class BatchesInFlight:
         every = np.array(self._encoding.symmetries, np.int64)
         self.symmetries = every[[self._encoding.shape(position, turn) == self._shape for turn in every.tolist()]]
         self._random, self._play_out = NO_RANDOM, None
-        if parameters.playouts.rollout_weight:
+        if parameters.rollout_weight:
             playouts = playouts_of(position.game)
             weights = (policy or playouts.policy()).weights
             self._play_out = playouts.play_out
             self._random = Random(weights, rng.integers(1, 2**63, 1, np.uint64))
         self._gather = gather_of(position.game, self._play_out)
-        beside(self._gather, evaluator, parameters, position)
         self._records = np.zeros(self.capacity, self._kernels.dtype)
         self._in_flight: deque[_InFlight] = deque()
         self._spare = [self._new_leaves(batch_size) for _ in range(BATCHES_IN_FLIGHT)]
@@ -247,7 +247,7 @@ class BatchesInFlight:
 
     def _draw_symmetries(self, n: int) -> NDArray[np.int64]:
         """A random symmetry for each leaf; on oblong boards all keep its shape."""
-        if len(self.symmetries) == 1 or not self._parameters.batches.random_symmetry:
+        if len(self.symmetries) == 1 or not self._parameters.random_symmetry:
             return np.zeros(n, np.int64)
         return self.symmetries[self._rng.integers(0, len(self.symmetries), n)]
 
@@ -345,7 +345,7 @@ def _bound(encoding: Encoding, options: Mapping[str, float]) -> Encoding:
 
 def share_of(rooted: RootedTree, batch_size: int) -> int:
     """How many leaves of a tree the next batch may have: few while it has few visits."""
-    p = rooted.tree.parameters.batches
+    p = rooted.tree.parameters
     most = int(max(p.min_in_flight, p.in_flight_share * rooted.tree.visits))
     return max(0, min(batch_size, -(-most // BATCHES_IN_FLIGHT), most - rooted.pending))
 

@@ -1,0 +1,110 @@
+"""Compiling ahead: `python -m keima.search.precompile`, which an installation runs.
+
+Every game is played and every encoding searched for a moment, so that the machine code of their kernels lies in
+`keima.jit.store.READY`, for every processor of this kind, before anyone waits for it. Several processes share the work.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from keima.games.game import get_game
+from keima.jit import store
+from keima.search.limits import Limits
+from keima.search.search import Search
+from keima.systems.encoding import Batch, Encoding
+from keima.systems.system import SYSTEMS, System
+
+if TYPE_CHECKING:
+    from keima.systems.network import Heads
+
+VISITS = 40
+MOST_INDICES = 20_000
+"""Above every policy's size."""
+
+
+@dataclass
+class _Answer:
+    """What no network said: 0 for everything. It stands for `Heads`, which would import PyTorch."""
+
+    n: int
+    draw: Any = None
+    ownership: Any = None
+
+    def __post_init__(self) -> None:
+        self.policy = np.zeros((self.n, MOST_INDICES), np.float32)
+        self.wdl = np.full((self.n, 3), 1 / 3, np.float32)
+        self.value = self.lead = self.moves_left = np.zeros(self.n, np.float32)
+        self.extra: dict[str, Any] = {}
+
+    def result(self) -> Heads:
+        return self  # type: ignore[return-value]
+
+
+@dataclass
+class _Evaluator:
+    """An evaluator without a network."""
+
+    system: str
+    encoding: Encoding
+    batch_size = 8
+    output_names = ("policy", "wdl", "value", "lead", "moves_left")
+
+    @property
+    def network(self) -> _Evaluator:
+        return self
+
+    def submit(self, batch: Batch) -> _Answer:
+        return _Answer(batch.size)
+
+
+def works() -> list[tuple[System, str]]:
+    """Every system with each of its encodings."""
+    return [(system, name) for system in SYSTEMS.values() for name in system.encodings]
+
+
+def work(system: System, name: str) -> None:
+    """Play, encode, and where the system has a search, search."""
+    encoding = system.encodings[name]
+    position = get_game(encoding.game).from_json({})
+    for _ in range(3):
+        encoding.encode([position])
+        encoding.legal_moves(position)
+        position = position.play(position.legal()[0])
+    if system.preset is not None:
+        search = Search(_Evaluator(system.name, encoding))
+        search.set_position(position)
+        search.run(Limits(visits=VISITS))
+
+
+def main(arguments: list[str]) -> int:
+    """With an argument "K/N" every N-th piece of work from the K-th on; without, all of it in so many processes."""
+    if arguments:
+        part, of = map(int, arguments[0].split("/"))
+        for system, name in works()[part::of]:
+            work(system, name)
+        return 0
+    level = store.ready_level()
+    if level is None:
+        print("no kernels are compiled ahead for this kind of processor", file=sys.stderr)
+        return 0
+    began = time.monotonic()
+    count = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 4)
+    print(f"compiling kernels into {store.READY}, about {180 // count} s ...", file=sys.stderr, flush=True)
+    target = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(store.READY)}
+    command = [sys.executable, "-m", "keima.search.precompile"]
+    parts = [subprocess.Popen([*command, f"{k}/{count}"], env={**os.environ, **target}) for k in range(count)]
+    failed = sum(part.wait() != 0 for part in parts)
+    print(f"compiled in {time.monotonic() - began:.0f} s", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
