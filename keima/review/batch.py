@@ -1,8 +1,7 @@
 """Many games reviewed one after another: where each report goes, what is finished already, what failed.
 
-A finished report is its own cache: the review in it carries a key of network file, game and options
-(`analysis.review_key`), and where that key is the one wanted, nothing is evaluated again. So a run that was interrupted
-goes on where it stopped.
+A finished report is its own cache: where the key in it (`analysis.review_key`) is the one wanted, nothing is evaluated
+again. So a run that was interrupted goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from pathlib import Path
 from keima.errors import BadRecord, BadRequest, KeimaError, UnsupportedPosition
 from keima.games.files import GameFile
 from keima.games.records import GameRecord
+from keima.plain import Data
 from keima.review.analysis import Judge, review_game, review_key
 from keima.review.games import ReviewGame, open_game
-from keima.review.numbers import Json
 from keima.review.report import read_review, render_html, write_text
 
 Record = GameRecord | BadRecord
@@ -25,12 +24,7 @@ Record = GameRecord | BadRecord
 
 @dataclass(frozen=True)
 class Task:
-    """One game to review.
-
-    Attributes:
-        record: the game record, or what was wrong with it.
-        page: where its report goes.
-    """
+    """One game to review, and where its report goes."""
 
     record: Record
     page: Path
@@ -42,13 +36,13 @@ class Result:
 
     Attributes:
         page: its report.
-        review: the review; None if it failed.
+        review: None if it failed.
         error: what went wrong; None if nothing did.
-        reused: whether the report was finished already and nothing was evaluated.
+        reused: the report was finished already and nothing was evaluated.
     """
 
     page: Path
-    review: Json | None = None
+    review: Data | None = None
     error: KeimaError | None = None
     reused: bool = False
 
@@ -65,19 +59,15 @@ class Reviewer:
         BadWeights: the network file cannot be read.
     """
 
-    def __init__(self, net: str, options: Json, open_judge: Callable[[], tuple[Judge, Json]]) -> None:
+    def __init__(self, net: str, options: Data, open_judge: Callable[[], tuple[Judge, Data]]) -> None:
         from keima.systems.files.contents import sha256_of
 
         self.sha256 = sha256_of(net)
         self.options = options
         self._open_judge = open_judge
-        self._opened: tuple[Judge, Json] | None = None
+        self._opened: tuple[Judge, Data] | None = None
 
-    def key(self, game: ReviewGame) -> str:
-        """The key of this game's review by this network with these options."""
-        return review_key(game, self.sha256, self.options)
-
-    def review(self, game: ReviewGame, on_progress: Callable[[int], None] | None = None) -> Json:
+    def review(self, game: ReviewGame, on_progress: Callable[[int], None] | None = None) -> Data:
         """Judge a game.
 
         Raises:
@@ -113,10 +103,8 @@ def plan(records: Sequence[Record], output: str) -> list[Task]:
 
 def _page_name(record: Record, taken: dict[str, int]) -> str:
     """A name after the record's file, with the game's number from the second on, and never the same one twice."""
-    source = getattr(record, "source", None) or "game"
-    name = source.rsplit("!", 1)[-1]
-    stem = GameFile(name, Path(name)).stem
-    index = getattr(record, "index", 1)
+    name = (record.source or "game").rsplit("!", 1)[-1]
+    stem, index = GameFile(name, Path(name)).stem, getattr(record, "index", 1)
     base = stem if index == 1 else f"{stem}-{index}"
     taken[base] = taken.get(base, 0) + 1
     return f"{base}.html" if taken[base] == 1 else f"{base}~{taken[base]}.html"
@@ -128,8 +116,8 @@ def review_task(
     """Review one game and write its page, unless a finished one lies there; what goes wrong is in the result.
 
     Args:
-        task: the game, and where its page goes.
-        reviewers: by game; those of the games that are played.
+        task: what to review.
+        reviewers: by game.
         on_progress: called with the number of positions judged since the last call.
     """
     if isinstance(task.record, KeimaError):
@@ -138,18 +126,12 @@ def review_task(
         game = open_game(task.record)
         reviewer = reviewers[task.record.game]
         stored = read_review(task.page)
-        reused = stored is not None and stored.get("key") == reviewer.key(game)
-        if reused and stored is not None:
-            review = {**stored, "game": game.facts}
-        else:
-            review = reviewer.review(game, on_progress)
+        reused = stored is not None and stored.get("key") == review_key(game, reviewer.sha256, reviewer.options)
+        review = {**stored, "game": game.facts} if stored and reused else reviewer.review(game, on_progress)
         page = render_html(review)
         if not reused or task.page.read_text(encoding="utf-8") != page:
             write_text(task.page, page)
     except KeimaError as error:
-        return Result(task.page, error=error if error.source else error.at(source=_name(task.record)))
+        number = f": game {task.record.index}" if task.record.index > 1 else ""
+        return Result(task.page, error=error if error.source else error.at(source=f"{task.record.source}{number}"))
     return Result(task.page, review, reused=reused)
-
-
-def _name(record: GameRecord) -> str:
-    return f"{record.source}: game {record.index}" if record.index > 1 else str(record.source)

@@ -1,4 +1,4 @@
-"""What a review needs of a game record: facts, positions, moves."""
+"""What a review needs of a game record: facts, positions, moves; and the numbers it tells of each position."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 from keima.games.game import GAMES, Game
 from keima.games.position import Position
 from keima.games.records import GameRecord
-
-Facts = dict[str, object]
+from keima.plain import Data
 
 
 @dataclass(frozen=True)
@@ -19,15 +18,15 @@ class ReviewGame:
     """A game played through, ready to be judged.
 
     Attributes:
-        facts: the report's `game` object (docs/review-json.md): players, result, rules, comments, source.
+        facts: the report's `game` object (docs/review-json.md).
         setup: those of them that decide the judgement: board, rules, start.
         positions: the position before the first move, then after each move.
-        moves: what was played, `len(positions) - 1` of them, as the game's positions name moves.
+        moves: `len(positions) - 1`, as the game's positions name them.
         players: who played each move, one of the game's sides in words.
     """
 
-    facts: Facts
-    setup: Facts
+    facts: Data
+    setup: Data
     positions: list[Position]
     moves: list[str]
     players: list[str]
@@ -35,10 +34,10 @@ class ReviewGame:
     @property
     def game(self) -> Game:
         """What game it is."""
-        return GAMES[str(self.facts["game"])]
+        return GAMES[self.facts["game"]]
 
     @property
-    def identity(self) -> Facts:
+    def identity(self) -> Data:
         """What the judgement depends on: the start and the moves, not the players' names."""
         facts = {"game": self.facts["game"], "first": self.facts["first"], **self.setup}
         return {**facts, "moves": list(zip(self.players, self.moves, strict=True))}
@@ -54,7 +53,7 @@ def open_game(record: GameRecord) -> ReviewGame:
     positions = list(record.positions())
     game = GAMES[record.game]
     setup = record.setup
-    facts: Facts = {
+    facts: Data = {
         "game": record.game,
         "source": Path(record.source).name if record.source else "",
         "index": record.index,
@@ -79,9 +78,13 @@ def _readable(comments: Mapping[int, str]) -> dict[int, str]:
     return {number: text for number, text in plain.items() if text}
 
 
-def game_title(facts: Mapping[str, object]) -> str:
+def numbers(judged: object) -> Data:
+    """Those that an evaluation, a search or a move of one has, of win, draw, loss, value, lead and moves_left."""
+    named = {name: getattr(judged, name) for name in ("win", "draw", "loss", "value", "lead", "moves_left")}
+    return {name: round(float(number), 5) for name, number in named.items() if number is not None}
+
+
+def game_title(facts: Data) -> str:
     """A one-line title of a game from its facts: "Ada against Bo, 2016-03-09"."""
-    players = facts["players"]
-    assert isinstance(players, Mapping)
-    names = [players.get(side) or side.capitalize() for side in GAMES[str(facts["game"])].sides]
+    names = [facts["players"].get(side) or side.capitalize() for side in GAMES[facts["game"]].sides]
     return f"{names[0]} against {names[1]}" + (f", {facts['date']}" if facts.get("date") else "")

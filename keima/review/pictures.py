@@ -28,12 +28,7 @@ ENDINGS = (".png", ".svg")
 
 
 def picture(position: Position, evaluation: Evaluation) -> Figure:
-    """What the network thinks of a position, with its numbers as the title.
-
-    Args:
-        position: of any game.
-        evaluation: the answer for that position.
-    """
+    """What the network thinks of a position, with its numbers as the title."""
     drawing = GAMES[position.game].drawing
     panels = drawing.panels(position, evaluation.policy, evaluation.ownership)
     aspect = drawing.aspect(position)
@@ -53,9 +48,8 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """
     suffix = Path(path).suffix.lower()
     if suffix not in ENDINGS:
-        raise BadRequest(
-            f"a picture ends in {' or '.join(ENDINGS)}, not {suffix or 'nothing'!r}", source=os.fspath(path)
-        )
+        message = f"a picture ends in {' or '.join(ENDINGS)}, not {suffix or 'nothing'!r}"
+        raise BadRequest(message, source=os.fspath(path))
     metadata = {"Date": None} if suffix == ".svg" else {"Software": None}
     try:
         with matplotlib.rc_context({"svg.hashsalt": "keima", "svg.fonttype": "path"}), replacing(path) as file:

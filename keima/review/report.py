@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -18,19 +19,18 @@ import numpy as np
 from keima.atomic import replacing
 from keima.errors import BadRecord, BadRequest
 from keima.games.game import GAMES
+from keima.plain import Data
 from keima.review.analysis import FORMAT, FORMAT_VERSION
 from keima.review.games import game_title
-from keima.review.numbers import Json
 
-_BEFORE, _AFTER = ("svg.js",), ("graphs.js", "app.js")
-"""The page's scripts; the game's own board stands between them."""
 _OPENING = '<script type="application/json" id="review">'
 _CLOSING = "</script>"
 
 
-def render_html(review: Json) -> str:
+def render_html(review: Data) -> str:
     """The page of one review (docs/review-json.md)."""
-    scripts = [*map(_page_file, _BEFORE), _board_file(review["game"]["game"]), *map(_page_file, _AFTER)]
+    board = (files(GAMES[review["game"]["game"]].package) / "board.js").read_text(encoding="utf-8")
+    scripts = [_page_file("svg.js"), board, _page_file("graphs.js"), _page_file("app.js")]
     return _fill(
         "report.html",
         version=html.escape(review["keima"]),
@@ -41,12 +41,8 @@ def render_html(review: Json) -> str:
     )
 
 
-def render_index(entries: Sequence[tuple[str, Json]]) -> str:
-    """A page that lists reviews and links to their pages.
-
-    Args:
-        entries: (the page's file name, the review) of each.
-    """
+def render_index(entries: Sequence[tuple[str, Data]]) -> str:
+    """A page that lists reviews, (page's file name, review) each, and links to their pages."""
     rows = []
     for href, review in entries:
         game, players = review["game"], review["players"]
@@ -61,29 +57,21 @@ def render_index(entries: Sequence[tuple[str, Json]]) -> str:
     return _fill("index.html", css=_page_file("report.css"), count=str(len(rows)), rows="\n".join(rows))
 
 
-def _board_file(game: str) -> str:
-    return (files(GAMES[game].package) / "board.js").read_text(encoding="utf-8")
-
-
 def _page_file(name: str) -> str:
     return (files("keima.review") / "page" / name).read_text(encoding="utf-8")
 
 
 def _fill(template: str, **parts: str) -> str:
     """A template with each `{{name}}` replaced once, so that nothing inside a part is taken for a place."""
-    result = []
-    for number, piece in enumerate(_page_file(template).split("{{")):
-        name, found, rest = piece.partition("}}")
-        result.append(piece if number == 0 or not found else parts[name] + rest)
-    return "".join(result)
+    return re.sub(r"\{\{(.*?)\}\}", lambda place: parts[place[1]], _page_file(template))
 
 
-def _embed(review: Json) -> str:
-    """JSON that may stand inside a script element: `<` never appears, so nothing in it can end the element."""
+def _embed(review: Data) -> str:
+    """JSON that may stand inside a script element: without a `<` nothing in it can end the element."""
     return json.dumps(review, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _pack(review: Json) -> Json:
+def _pack(review: Data) -> Data:
     """The review with each ownership map as base64 of int8 hundredths, a quarter of its size as JSON."""
     positions = []
     for position in review["positions"]:
@@ -94,7 +82,7 @@ def _pack(review: Json) -> Json:
     return {**review, "positions": positions}
 
 
-def _unpack(review: Json) -> Json:
+def _unpack(review: Data) -> Data:
     """The inverse of `_pack`, to the last digit."""
     for position in review["positions"]:
         if isinstance(position.get("ownership"), str):
@@ -104,15 +92,14 @@ def _unpack(review: Json) -> Json:
     return review
 
 
-def read_review(path: Path | str) -> Json | None:
-    """The review stored in a page or a JSON file of ours; None if the file is absent.
+def read_review(path: Path | str) -> Data | None:
+    """The review stored in a page or a JSON file of ours; None if there is no file.
 
     Raises:
         BadRecord: the file is something else, or damaged; it is never overwritten unasked.
     """
-    path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
@@ -143,12 +130,3 @@ def write_text(path: Path | str, text: str) -> None:
             file.write(text)
     except OSError as error:
         raise BadRequest(f"cannot be written: {error.strerror or error}", source=str(target)) from error
-
-
-def write_json(path: Path | str, review: Json) -> None:
-    """Write a review as JSON, whole or not at all.
-
-    Raises:
-        BadRequest: it cannot be written there.
-    """
-    write_text(path, json.dumps(review, ensure_ascii=False, separators=(",", ":")) + "\n")

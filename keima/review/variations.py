@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from keima.errors import BadRequest
 from keima.games.game import GAMES
 from keima.games.position import Position
-from keima.review.numbers import Json, numbers
+from keima.plain import Data
+from keima.review.games import numbers
 from keima.search import MoveInfo, SearchResult, search_batch
 
 if TYPE_CHECKING:
@@ -29,12 +30,8 @@ LEAST_VISITS = 2
 """Of one visit all goes to the position itself and none to a move."""
 
 
-def check_search(options: Json) -> None:
-    """Check `visits` and `preset` of a review's options before anything is opened.
-
-    Raises:
-        BadRequest: one visit, which no move would get; or a preset that is not known.
-    """
+def check_search(options: Data) -> None:
+    """Check `visits` and `preset` of a review's options before anything is opened. Raises BadRequest."""
     from keima.systems.presets import find_preset
 
     if 0 < options["visits"] < LEAST_VISITS:
@@ -45,58 +42,44 @@ def check_search(options: Json) -> None:
 def search_positions(
     positions: Sequence[Position],
     evaluator: Evaluator,
-    options: Json,
-    on_progress: Callable[[int], None] | None = None,
+    options: Data,
+    tell: Callable[[int], None],
 ) -> list[SearchResult | None]:
-    """Search every position that is not over; None for one that is.
+    """Search every position of a game that is not over; None for one that is.
 
     Args:
         positions: of one game.
         evaluator: `keima.Evaluator`.
         options: the report's, with visits, preset and seed.
-        on_progress: told how many further positions are done.
+        tell: is told how many further positions are done.
 
     Raises:
         UnsupportedPosition: the network cannot take a position.
         BadRequest: an unknown preset.
     """
-    results: list[SearchResult | None] = [None] * len(positions)
-    alive = [ply for ply, position in enumerate(positions) if not position.is_over]
-    if on_progress and len(alive) < len(positions):
-        on_progress(len(positions) - len(alive))
+    alive = [position for position in positions if not position.is_over]
+    tell(len(positions) - len(alive))
+    wanted = {name: options[name] for name in ("visits", "preset", "seed")}
     step = max(1, min(SIDE_BY_SIDE, VISITS_TOGETHER // options["visits"]))
+    found: list[SearchResult] = []
     for first in range(0, len(alive), step):
-        plies = alive[first : first + step]
-        found = search_batch(
-            evaluator,
-            [positions[ply] for ply in plies],
-            visits=options["visits"],
-            preset=options["preset"],
-            seed=options["seed"],
-        )
-        for ply, result in zip(plies, found, strict=True):
-            results[ply] = result
-        if on_progress:
-            on_progress(len(plies))
-    return results
+        found += search_batch(evaluator, alive[first : first + step], **wanted)
+        tell(len(found) - first)
+    results = iter(found)
+    return [None if position.is_over else next(results) for position in positions]
 
 
-def searched_numbers(position: Position, result: SearchResult) -> Json:
+def searched_numbers(position: Position, result: SearchResult) -> Data:
     """What a search adds to, and puts in place of, the network's numbers in an entry of `positions`."""
     entry = {**numbers(result), "visits": result.visits}
     entry["candidates"] = [_candidate(position, info) for info in result.moves[:CANDIDATES]]
     return entry
 
 
-def _candidate(position: Position, info: MoveInfo) -> Json:
+def _candidate(position: Position, info: MoveInfo) -> Data:
     variation = list(info.pv[:VARIATION_LENGTH])
-    candidate: Json = {
-        "move": info.move,
-        "visits": info.visits,
-        "prior": round(info.prior, 5),
-        **numbers(info),
-        "pv": variation,
-    }
+    candidate: Data = {"move": info.move, "visits": info.visits, "prior": round(info.prior, 5), **numbers(info)}
+    candidate["pv"] = variation
     if info.mate is not None:
         candidate["mate"] = info.mate
     written = GAMES[position.game].drawing.written(position, variation)
@@ -105,11 +88,8 @@ def _candidate(position: Position, info: MoveInfo) -> Json:
     return candidate
 
 
-def after_best(result: SearchResult, to_play: str) -> Json | None:
-    """The search's word on the position after its best move, for `to_play`, the side to move there; None without moves.
-
-    It is averaged over that move's part of the tree.
-    """
+def after_best(result: SearchResult, to_play: str) -> Data | None:
+    """The search's word, averaged over its tree, on the position after its best move, for `to_play`, to move there."""
     if not result.moves:
         return None
     best = result.moves[0]
@@ -119,12 +99,12 @@ def after_best(result: SearchResult, to_play: str) -> Json | None:
     return {"to_play": to_play, **{name: round(float(number), 5) for name, number in judged.items()}}
 
 
-def against_search(position: Position, played: str, result: SearchResult) -> Json:
+def against_search(position: Position, played: str, result: SearchResult) -> Data:
     """The played move among the moves searched: its visits, its place, and the move the search would have played."""
     if not result.moves:
         return {}
     info, best = result.move(played), result.moves[0]
-    facts: Json = {
+    facts: Data = {
         "visits": info.visits if info else 0,
         "place": 1 + (info.order if info else len(result.moves)),
         "best": best.move,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from keima.errors import BadRecord, BadRequest
 from keima.review.analysis import review_game
 from keima.review.games import open_game
-from keima.review.report import read_review, render_html, render_index, write_json, write_text
+from keima.review.report import read_review, render_html, render_index, write_text
 from tests.review.fakes import NETWORK, OPTIONS, Judge, go_record
 
 
@@ -76,7 +77,7 @@ class TestFiles:
     def test_a_page_and_a_json_file_give_the_review_back(self, tmp_path: Path) -> None:
         original = review()
         write_text(tmp_path / "deep" / "game.html", render_html(original))
-        write_json(tmp_path / "game.json", original)
+        write_text(tmp_path / "game.json", json.dumps(original))
         assert read_review(tmp_path / "deep" / "game.html") == original
         assert read_review(tmp_path / "game.json") == original
 

@@ -1,10 +1,5 @@
 """UCI, the protocol of chess GUIs: lines in, `info` and `bestmove` out, a search in between.
 
-    engine = UciEngine(open_search, Values({"WeightsFile": "maia-1900.pb.gz"}), write=print)
-    for line in sys.stdin:
-        if not engine.handle(line):
-            break
-
 The thread that reads never waits for a search: `stop`, `ponderhit`, `isready` and `quit` are heard at once. What cannot
 be understood is answered with an `info string`.
 
@@ -34,8 +29,6 @@ from keima.search.report import MoveInfo, SearchResult
 if TYPE_CHECKING:
     from keima.search.search import Search
 
-CENTIPAWN_SCALE, CENTIPAWN_SLOPE = 90.0, 1.5637541897
-"""Lc0's centipawns: 90 · tan(1.5637541897 · q) (`search.cc`, score type "centipawn")."""
 _SECONDS_BETWEEN_INFOS = 1.0
 _UPDATE, _QUICK_UPDATE = 0.25, 0.02
 """Seconds between looks at a search; quicker where it is to stop at a depth or a mate."""
@@ -46,27 +39,16 @@ _WORDS = (*_NUMBERS, "infinite", "ponder", "searchmoves")
 
 @dataclass(frozen=True)
 class Go:
-    """What a `go` command asks for.
+    """What a `go` command asks for."""
 
-    Attributes:
-        numbers: of its words that take one, by word; times in milliseconds.
-        infinite: search until told to stop.
-        ponder: likewise, or until `ponderhit` makes the rest of the command count.
-        moves: consider only these; empty for all.
-    """
-
-    numbers: dict[str, int] = field(default_factory=dict)
-    infinite: bool = False
-    ponder: bool = False
-    moves: tuple[str, ...] = ()
+    numbers: dict[str, int] = field(default_factory=dict)  # by word; times in milliseconds
+    infinite: bool = False  # search until told to stop
+    ponder: bool = False  # likewise, or until `ponderhit` makes the rest of the command count
+    moves: tuple[str, ...] = ()  # consider only these; empty for all
 
     @classmethod
     def parse(cls, words: Sequence[str]) -> Go:
-        """Read the words after `go`.
-
-        Raises:
-            BadRequest: an unknown word, or no number where one belongs.
-        """
+        """Read the words after `go`. Raises BadRequest."""
         numbers: dict[str, int] = {}
         flags: set[str] = set()
         moves: list[str] = []
@@ -85,12 +67,7 @@ class Go:
         return cls(numbers, "infinite" in flags, "ponder" in flags, tuple(moves))
 
     def limits(self, to_play: str, overhead: int) -> Limits:
-        """When the search ends.
-
-        Args:
-            to_play: "w" or "b".
-            overhead: milliseconds lost between engine and clock.
-        """
+        """When the search ends; `overhead` milliseconds are lost between engine and clock."""
         seconds = clock = None
         if "movetime" in self.numbers:
             milliseconds = max(self.numbers["movetime"], 1)
@@ -105,11 +82,6 @@ class Go:
         visits = None if nodes is None else min(max(nodes, 1), 1 << 30)
         return Limits(visits=visits, seconds=seconds, clock=clock, early_stop=clock is not None)
 
-    def ends(self, limits: Limits) -> bool:
-        """Will a search with these limits of the command end of itself, sooner or later?"""
-        bounded = limits.visits is not None or limits.seconds is not None or limits.clock is not None
-        return not self.infinite and (bounded or "depth" in self.numbers)
-
     def is_reached(self, result: SearchResult) -> bool:
         """Has the search reached the depth or found the mate that was asked for?"""
         if "depth" in self.numbers and result.depth >= self.numbers["depth"]:
@@ -120,29 +92,17 @@ class Go:
 
 @dataclass(eq=False)
 class _Job:
-    """A `go` being carried out.
-
-    Attributes:
-        go: the command.
-        position: it is about.
-        search: that works on it.
-        endless: it ends only when told to, or with a mate that was asked for.
-        pondering: until `ponderhit`.
-        abandoned: says nothing more.
-        result: what was found, where it may not be said yet.
-        told_at: when infos were last written.
-        told: the best move and depth they spoke of.
-    """
+    """A `go` being carried out."""
 
     go: Go
     position: Position
     search: Search
-    endless: bool
+    endless: bool  # it ends only when told to, or with a mate that was asked for
     pondering: bool
-    abandoned: bool = False
-    result: SearchResult | None = None
-    told_at: float = 0.0
-    told: tuple[str, int] = ("", 0)
+    abandoned: bool = False  # says nothing more
+    result: SearchResult | None = None  # what was found, where it may not be said yet
+    told_at: float = 0.0  # when infos were last written
+    told: tuple[str, int] = ("", 0)  # the best move and depth they spoke of
 
     @property
     def must_wait(self) -> bool:
@@ -178,23 +138,25 @@ class UciEngine:
             for line in lines:
                 self._write_line(line)
 
+    def _tell(self, message: str, *lines: str) -> None:
+        """Write a message, on one line of ASCII, and what comes after it."""
+        self.write("info string " + " ".join(message.split()).encode("ascii", "replace").decode(), *lines)
+
     def handle(self, line: str) -> bool:
         """Carry out a command; False after `quit`."""
         words = line.split()
-        while words and words[0] not in _COMMANDS and words[0] != "quit" and len(words) > 1:
+        while len(words) > 1 and words[0] not in _COMMANDS and words[0] != "quit":
             words = words[1:]  # the specification: skip unknown words before a command
-        if not words:
-            return True
-        if words[0] == "quit":
+        if words[:1] == ["quit"]:
             self.close()
             return False
-        if words[0] not in _COMMANDS:
-            self.write(f"info string unknown command {_shown(line.strip())}")
-            return True
-        try:
-            _COMMANDS[words[0]](self, words[1:])
-        except KeimaError as error:
-            self.write(f"info string {_plain(str(error))}")
+        if words and words[0] not in _COMMANDS:
+            self._tell(f"unknown command {_shown(line.strip())}")
+        elif words:
+            try:
+                _COMMANDS[words[0]](self, words[1:])
+            except KeimaError as error:
+                self._tell(str(error))
         return True
 
     def finish(self) -> None:
@@ -206,8 +168,12 @@ class UciEngine:
             time.sleep(0.005)
 
     def close(self) -> None:
-        """Stop searching, without a word."""
-        self._abandon()
+        """End a search under way and say nothing of it."""
+        with self._state:
+            if self._job is not None:
+                self._job.abandoned = True
+                self._job = None
+        self._thread.cancel()
 
     def _uci(self, words: list[str]) -> None:
         self.write(f"id name keima {__version__}", "id author The keima authors", *self._values.announce(), "uciok")
@@ -217,7 +183,7 @@ class UciEngine:
             if not self._thread.running:
                 self._open()
         except KeimaError as error:
-            self.write(f"info string {_plain(str(error))}")
+            self._tell(str(error))
         self.write("readyok")
 
     def _setoption(self, words: list[str]) -> None:
@@ -234,7 +200,7 @@ class UciEngine:
         self._debug = words == ["on"]
 
     def _ucinewgame(self, words: list[str]) -> None:
-        self._abandon()
+        self.close()
         if self._search is not None:
             self._search.clear()
 
@@ -251,7 +217,9 @@ class UciEngine:
 
     def _go(self, words: list[str]) -> None:
         go = Go.parse(words)
-        self._finish_running()
+        if self._job is not None:
+            self._stop([])
+            self._thread.cancel()
         position = self._position = self._position or Position.start()
         if not position.legal():
             score = "mate 0" if position.in_check else "cp 0"
@@ -265,10 +233,9 @@ class UciEngine:
             self._restricted = moves
             search.set_position(position)
         except KeimaError as error:
-            self.write(f"info string {_plain(str(error))}", "bestmove (none)")
+            self._tell(str(error), "bestmove (none)")
             return
-        limits = go.limits(position.to_play, self._values["MoveOverheadMs"])
-        self._begin(_Job(go, position, search, not go.ends(limits), go.ponder), limits)
+        self._begin(go, position, search, go.ponder)
 
     def _searchmoves(self, go: Go, position: Position) -> tuple[str, ...]:
         """The legal ones of the moves to consider, as the position names them; empty: all."""
@@ -277,19 +244,20 @@ class UciEngine:
             if _MOVE.fullmatch(move) and position.is_legal(move):
                 legal.append(position.play(move).moves[-1])
             else:
-                self.write(f"info string searchmoves: {_shown(move)} is not a legal move here")
+                self._tell(f"searchmoves: {_shown(move)} is not a legal move here")
         return tuple(legal)
 
-    def _begin(self, job: _Job, limits: Limits) -> None:
-        """Start the job's search; while pondering, no limits hold."""
-        self._job = job
-        quick = not {"depth", "mate"}.isdisjoint(job.go.numbers)
+    def _begin(self, go: Go, position: Position, search: Search, pondering: bool) -> None:
+        """Start the search; while pondering, no limits hold."""
+        limits = go.limits(position.to_play, self._values["MoveOverheadMs"])
+        bounded = any((limits.visits, limits.seconds, limits.clock, "depth" in go.numbers))
+        self._job = job = _Job(go, position, search, go.infinite or not bounded, pondering)
         self._thread.start(
-            job.search,
-            Limits() if job.pondering else limits,
+            search,
+            Limits() if pondering else limits,
             on_end=lambda result, error: self._ended(job, result, error),
             on_update=lambda result: self._update(job, result),
-            update_seconds=_QUICK_UPDATE if quick else _UPDATE,
+            update_seconds=_UPDATE if {"depth", "mate"}.isdisjoint(go.numbers) else _QUICK_UPDATE,
             allow_moves=self._restricted or None,
         )
 
@@ -313,7 +281,7 @@ class UciEngine:
             if error is not None or result is None:
                 self._job = None
                 reason = str(error) if isinstance(error, KeimaError) else f"internal error: {error!r}"
-                self.write(f"info string {_plain(reason)}", "bestmove (none)")
+                self._tell(reason, "bestmove (none)")
             elif job.must_wait and not self._thread.asked_to_stop:
                 job.result = result
                 self.write(*self._infos(job, result))
@@ -338,11 +306,9 @@ class UciEngine:
     def _stop(self, words: list[str]) -> None:
         with self._state:
             job = self._job
-            if job is None:
-                return
-            if job.result is not None:
+            if job is not None and job.result is not None:
                 self._say_best(job, job.result)
-            else:
+            elif job is not None:
                 self._thread.stop()
 
     def _ponderhit(self, words: list[str]) -> None:
@@ -353,30 +319,13 @@ class UciEngine:
             job.abandoned = True
         self._thread.cancel()
         job.search.set_position(job.position)
-        limits = job.go.limits(job.position.to_play, self._values["MoveOverheadMs"])
-        self._begin(_Job(job.go, job.position, job.search, job.endless, pondering=False), limits)
-
-    def _finish_running(self) -> None:
-        """End a search under way as `stop` does."""
-        if self._job is not None:
-            self._stop([])
-            self._thread.cancel()
-
-    def _abandon(self) -> None:
-        """End a search under way and say nothing of it."""
-        with self._state:
-            if self._job is not None:
-                self._job.abandoned = True
-                self._job = None
-        self._thread.cancel()
+        self._begin(job.go, job.position, job.search, pondering=False)
 
     def _open(self) -> Search:
-        """The search for the options as they are."""
         self._search = search = self._open_search(self._values)
         return search
 
     def _infos(self, job: _Job, result: SearchResult) -> list[str]:
-        """`info` lines of the best moves."""
         usage = look_at_usage(job.search)
         count = self._values["MultiPV"]
         return [self._info(result, info, number, usage) for number, info in enumerate(result.moves[:count], 1)]
@@ -421,8 +370,8 @@ def score_of(info: MoveInfo) -> str:
 
 
 def centipawns(value: float) -> int:
-    """Lc0's centipawns of win − loss in [−1, 1]; ±12780 at the ends."""
-    return round(CENTIPAWN_SCALE * math.tan(CENTIPAWN_SLOPE * min(max(value, -1.0), 1.0)))
+    """Lc0's centipawns (`search.cc`, score type "centipawn") of win − loss in [−1, 1]; ±12780 at the ends."""
+    return round(90.0 * math.tan(1.5637541897 * min(max(value, -1.0), 1.0)))
 
 
 def permille(win: float, loss: float) -> tuple[int, int, int]:
@@ -436,7 +385,6 @@ def permille(win: float, loss: float) -> tuple[int, int, int]:
 
 
 def _whole(word: str, text: str) -> int:
-    """A whole number of at most 18 digits after a word of `go`."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= 18):
         raise BadRequest(f"go: {word} needs a whole number, found {_shown(text)}")
@@ -446,8 +394,3 @@ def _whole(word: str, text: str) -> int:
 def _shown(text: str) -> str:
     """Someone else's words, fit for one line of ours."""
     return repr(text if len(text) <= 60 else text[:57] + "...").encode("ascii", "replace").decode()
-
-
-def _plain(message: str) -> str:
-    """A message on one line of ASCII."""
-    return " ".join(message.split()).encode("ascii", "replace").decode()

@@ -22,12 +22,11 @@ MOST_LINES = 218
 
 @dataclass(frozen=True)
 class Option:
-    """One option.
+    """One option; case does not matter in its name when it is set.
 
     Attributes:
-        name: as announced; case does not matter when it is set.
         kind: UCI's type: "check", "spin", "combo", "string" or "button"; "number" is a string that holds a number.
-        default: its value at the beginning, of type bool, int, str, or float (numbers).
+        default: bool, int, str, or float (numbers).
         least, most: of spins and numbers.
         choices: of combos.
         parameter: the search parameter a number sets.
@@ -55,11 +54,7 @@ class Option:
         return f"{line} default {default or '<empty>'}" if self.kind == "string" else line
 
     def parse(self, text: str) -> Value:
-        """The value of its text.
-
-        Raises:
-            BadRequest: the option does not take it.
-        """
+        """The value of its text. Raises BadRequest where the option does not take it."""
         if self.kind == "check":
             return self._one_of(text, {"true": True, "false": False})
         if self.kind == "combo":
@@ -79,9 +74,8 @@ class Option:
         except ValueError:
             number = math.nan
         if not self.least <= number <= self.most:
-            raise BadRequest(
-                f"option {self.name} is a number from {self.least:g} to {self.most:.0f}, not {text[:40]!r}"
-            )
+            limits = f"from {self.least:g} to {self.most:.0f}"
+            raise BadRequest(f"option {self.name} is a number {limits}, not {text[:40]!r}")
         return number
 
 
@@ -116,16 +110,11 @@ _BY_NAME = {option.name.lower(): option for option in OPTIONS}
 
 
 class Values:
-    """What the options are set to.
-
-    Args:
-        given: values other than the defaults to begin with, by name.
-    """
+    """What the options are set to; `given` by name to begin with."""
 
     def __init__(self, given: Mapping[str, Value] | None = None) -> None:
-        self._values = {option.name: option.default for option in OPTIONS if option.kind != "button"} | dict(
-            given or {}
-        )
+        defaults = {option.name: option.default for option in OPTIONS if option.kind != "button"}
+        self._values = {**defaults, **(given or {})}
         self._set: set[str] = set()
 
     def __getitem__(self, name: str) -> Any:
@@ -136,11 +125,7 @@ class Values:
         return [option.announce(self._values.get(option.name)) for option in OPTIONS]
 
     def set(self, name: str, text: str) -> Option:
-        """Set an option from its text.
-
-        Raises:
-            BadRequest: there is no such option, or it does not take the value.
-        """
+        """Set an option from its text. Raises BadRequest where there is none, or it does not take the value."""
         option = _BY_NAME.get(name.lower())
         if option is None:
             raise BadRequest(f"no option {name[:40]!r}")
@@ -152,10 +137,6 @@ class Values:
     @property
     def parameters(self) -> dict[str, float]:
         """The search parameters that were set; the preset's hold for the others."""
-        set_ones = [option for option in OPTIONS if option.parameter and option.name in self._set]
-        names = {option.parameter: float(self[option.name]) for option in set_ones if option.parameter}
-        if "policy_temperature" in names:
-            names["root_policy_temperature"] = names["policy_temperature"]
-        if "fpu_reduction" in names:
-            names["root_fpu_reduction"] = names["fpu_reduction"]
-        return names
+        names = {o.parameter: float(self[o.name]) for o in OPTIONS if o.parameter and o.name in self._set}
+        both = ("policy_temperature", "fpu_reduction")
+        return names | {f"root_{name}": names[name] for name in both if name in names}
