@@ -101,7 +101,7 @@ class Tree:
         """
         most_nodes = 2 * leaves + 32  # every descent may open one
         nodes = int(self.heads["nodes"][0]) + most_nodes
-        edges = int(self.heads["edges"][0]) + 3 * leaves * self.parameters.edge_cap  # three batches under way
+        edges = int(self.heads["edges"][0]) + 3 * leaves * self.parameters.priors.edge_cap  # three batches under way
         if nodes > len(self.nodes) or edges > len(self.edge_moves):
             return self._grow(nodes, edges)
         return True

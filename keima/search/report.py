@@ -216,20 +216,20 @@ def lower_bounds(rows: NDArray[np.float64], p: Parameters) -> tuple[NDArray[np.f
 
     KataGo `cpp/search/searchhelpers.cpp`, `getSelfUtilityLCBAndRadius`, with the weight for its sample's size.
     """
-    widest = 1 + p.static_score + p.dynamic_score
+    widest = 1 + p.utility.static_score + p.utility.dynamic_score
     n = np.maximum(rows[:, WEIGHT], 1e-6)
     mean = rows[:, UTILITY_MEAN]
     prior = 1.0 / (n * n)
     square = np.maximum(rows[:, UTILITY_SQ], mean * mean + 1e-8)
     square = (square * n + (square + widest * widest) * prior) / (n + prior)
     sample = (n + prior) ** 2 / (n + prior * prior)
-    radius = p.lcb_stdevs * np.sqrt(np.maximum(square - mean * mean, 0.0) / sample)
+    radius = p.final_choice.lcb_stdevs * np.sqrt(np.maximum(square - mean * mean, 0.0) / sample)
     return -mean - radius, radius
 
 
 def _choice_values(tree: Tree, table: RootTable) -> NDArray[np.float64]:
     """What each visited move is chosen by, higher is better."""
-    rule, rows = tree.parameters.choice, table.rows
+    rule, rows = tree.parameters.final_choice.choice, table.rows
     visits = rows[:, VISITS]
     fine = (1 - rows[:, UTILITY_MEAN] / 4) / 4 + rows[:, PRIOR] * 1e-3
     if not len(rows):
@@ -260,7 +260,7 @@ def _values_by_bound(tree: Tree, table: RootTable) -> NDArray[np.float64]:
     wanted = np.where(gap > 0, np.maximum(scale * prior / np.maximum(gap, 1e-12) - 1, 0), np.inf)
     values = np.ceil(np.minimum(visits, wanted))
     values[stable] = visits[stable]
-    eligible = (values > 0) & (values >= p.lcb_min_visits * visits[stable])
+    eligible = (values > 0) & (values >= p.final_choice.lcb_min_visits * visits[stable])
     best = int(np.argmax(np.where(eligible, table.lcb, -np.inf)))
     excess = table.lcb[best] - table.lcb
     factor = (table.radius + excess) / (table.radius + 0.2 * excess)

@@ -363,7 +363,7 @@ class Search:
         second = int(each[-2]) if len(each) > 1 else 0
         if int(each[-1]) - second <= remaining:
             return False
-        if self.parameters.choice != Choice.LCB:
+        if self.parameters.final_choice.choice != Choice.LCB:
             return True
         table = root_table(tree)
         return bool(np.argmax(table.value) == np.argmax(table.rows[:, VISITS]))

@@ -88,11 +88,11 @@ def parameters_for(
     found = find_preset(preset, system, overrides)
     if "policy" not in output_names:
         raise UnsupportedNetwork("a network without a policy cannot search; pair it with a policy network")
-    if not found.rollout_weight:
+    if not found.playouts.rollout_weight:
         if "value" not in output_names:
             raise UnsupportedNetwork(
                 "a network without a value cannot search by itself; choose a preset that plays leaves out "
-                f"({', '.join(name for name, one in PRESETS.items() if one.rollout_weight)}), "
+                f"({', '.join(name for name, one in PRESETS.items() if one.playouts.rollout_weight)}), "
                 "or pair it with a value network"
             )
         if overrides.get("expansion_visits", 1) != 1:
@@ -101,14 +101,14 @@ def parameters_for(
     own = {name for name in ("rollout_weight", "expansion_visits") if name in overrides or not _is_preset(found, name)}
     if "value" in output_names:
         return found if "expansion_visits" in own else found.changed(expansion_visits=1)
-    if "rollout_weight" in own and found.rollout_weight != 1:
+    if "rollout_weight" in own and found.playouts.rollout_weight != 1:
         raise BadRequest("rollout_weight can only be 1 with a network that has no value: playouts alone tell it")
     return found.changed(rollout_weight=1.0)
 
 
 def _is_preset(parameters: Parameters, name: str) -> bool:
     """Is a number of these parameters one that some preset has?"""
-    return any(parameters[name] == preset[name] for preset in PRESETS.values() if preset.rollout_weight)
+    return any(parameters[name] == preset[name] for preset in PRESETS.values() if preset.playouts.rollout_weight)
 
 
 def playouts_of(game: str) -> Playouts:

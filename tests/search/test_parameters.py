@@ -1,4 +1,4 @@
-"""The numbers of searches: presets, overrides by name; a draw's worth; options of encodings."""
+"""The numbers of searches: groups, presets, overrides by name; a draw's worth; options of encodings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keima.systems.system import SYSTEMS
 from tests.search.fakes import Answer, Fake
 
 
-def test_every_number_has_a_name_of_its_own() -> None:
+def test_names_are_unique_over_the_groups() -> None:
     names = parameter_names()
     assert len(names) == len(set(names)) == 47
     assert set(names) - set(RECORD.names or ()) == {"policy_optimism", "root_policy_optimism"}
@@ -41,9 +41,9 @@ def test_a_system_without_a_preset_says_so(system: str) -> None:
 def test_numbers_keep_their_kinds() -> None:
     """Texts of command lines come as floats."""
     changed = Parameters().changed(solve=0.0, edge_cap=30.0, choice=1.0, cpuct=2)
-    assert changed.solve is False
-    assert (changed.edge_cap, type(changed.edge_cap)) == (30, int)
-    assert changed.choice is Choice.LCB
+    assert changed.solver.solve is False
+    assert (changed.priors.edge_cap, type(changed.priors.edge_cap)) == (30, int)
+    assert changed.final_choice.choice is Choice.LCB
     assert changed["cpuct"] == 2
     assert float(changed.record()["choice"][0]) == 1.0
     optimistic = PRESETS["katago"].changed(policy_optimism=0.5, root_policy_optimism=0.1)

@@ -59,7 +59,7 @@ def test_katago_with_scores_on_a_small_board() -> None:
     position = go.Position.start(4, komi=1.5).play("B2")
     answer = random_answer(17, score=True)
     expected = float(np.float32(answer(position).score))
-    cap = PRESETS["katago"].dynamic_scale * 4
+    cap = PRESETS["katago"].utility.dynamic_scale * 4
     center = min(max(0.8 * expected, expected - cap), expected + cap)
     compare(position, answer, "katago", 300, center)
 

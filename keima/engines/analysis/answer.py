@@ -160,7 +160,7 @@ def _bounds(info: MoveInfo, parameters: Parameters) -> tuple[float, float]:
     As in KataGo, the radius is the utility's, scaled by what winning counts in it. Moves of a single visit have a bound
     twice the whole range below.
     """
-    widest = 1 + parameters.static_score + parameters.dynamic_score
+    widest = 1 + parameters.utility.static_score + parameters.utility.dynamic_score
     bound = info.lcb if math.isfinite(info.lcb) else -2 * widest
     radius = info.utility - info.lcb if math.isfinite(info.lcb) else 2 * widest
     return 0.5 * (1 + info.value) - 0.5 * radius / widest, bound

@@ -52,7 +52,7 @@ def test_playouts_alone_know_who_wins() -> None:
         search.set_position(position_of(WON, komi=0.5, to_play=side))
         result = search.run(Limits(visits=300))
         assert sign * result.value > 0.5
-        assert search.parameters.rollout_weight == 1.0
+        assert search.parameters.playouts.rollout_weight == 1.0
 
 
 def test_a_leaf_is_expanded_at_forty_visits() -> None:
@@ -126,7 +126,7 @@ def test_expansion_visits_that_were_asked_for_hold() -> None:
     opened = nodes["state"] == OPEN
     assert opened.any()
     assert (nodes["own"][opened] == 5).all()
-    assert with_value().parameters.expansion_visits == 1
+    assert with_value().parameters.playouts.expansion_visits == 1
     assert with_value(preset=PRESETS["alphago"].changed(expansion_visits=7)).parameters["expansion_visits"] == 7
 
 
@@ -135,7 +135,7 @@ def test_numbers_of_playouts_that_cannot_be_are_refused() -> None:
         Search(policy_only(), rollout_weight=0.5)
     with pytest.raises(BadRequest, match="rollout_weight can only be 1"):
         Search(policy_only(), PRESETS["alphago"].changed(rollout_weight=0.25))
-    assert Search(policy_only(), rollout_weight=1.0).parameters.rollout_weight == 1.0
+    assert Search(policy_only(), rollout_weight=1.0).parameters.playouts.rollout_weight == 1.0
     with pytest.raises(BadRequest, match="set rollout_weight too"):
         with_value(preset="katago", expansion_visits=40)
 
