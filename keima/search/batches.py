@@ -176,7 +176,7 @@ class BatchesInFlight:
         every = np.array(self._encoding.symmetries, np.int64)
         self.symmetries = every[[self._encoding.shape(position, turn) == self._shape for turn in every.tolist()]]
         self._random, self._play_out = NO_RANDOM, None
-        if parameters.rollout_weight:
+        if parameters.playouts.rollout_weight:
             playouts = playouts_of(position.game)
             weights = (policy or playouts.policy()).weights
             self._play_out = playouts.play_out
@@ -247,7 +247,7 @@ class BatchesInFlight:
 
     def _draw_symmetries(self, n: int) -> NDArray[np.int64]:
         """A random symmetry for each leaf; on oblong boards all keep its shape."""
-        if len(self.symmetries) == 1 or not self._parameters.random_symmetry:
+        if len(self.symmetries) == 1 or not self._parameters.batches.random_symmetry:
             return np.zeros(n, np.int64)
         return self.symmetries[self._rng.integers(0, len(self.symmetries), n)]
 
@@ -345,7 +345,7 @@ def _bound(encoding: Encoding, options: Mapping[str, float]) -> Encoding:
 
 def share_of(rooted: RootedTree, batch_size: int) -> int:
     """How many leaves of a tree the next batch may have: few while it has few visits."""
-    p = rooted.tree.parameters
+    p = rooted.tree.parameters.batches
     most = int(max(p.min_in_flight, p.in_flight_share * rooted.tree.visits))
     return max(0, min(batch_size, -(-most // BATCHES_IN_FLIGHT), most - rooted.pending))
 

@@ -120,7 +120,7 @@ def _prepare(
     names = [rooted.name(move, rooted.side) for move in moves.tolist()]
     allowed = considered.among(names)
     policy = evaluated.policy(1.0)
-    temperature = p.root_policy_temperature
+    temperature = p.root.root_policy_temperature
     tempered = policy if temperature == 1.0 else evaluated.policy(temperature)
     answer = answers_of(heads)[evaluated.rows].mean(axis=0)
     if rooted.ownership is not None:
@@ -131,7 +131,7 @@ def _prepare(
     with lock:
         _write_root(rooted, moves, _noisy(tempered, p, rng), allowed)
         _evaluate(rooted, answer, batches.play_out_root(rooted))
-        if p.solve:
+        if p.solver.solve:
             _look_for_a_forced_win(rooted)
     return RootAnswer(
         policy=dict(zip(names, policy.tolist(), strict=True)),
@@ -144,18 +144,18 @@ def _prepare(
 
 def _root_symmetries(available: NDArray[np.int64], p: Parameters, rng: np.random.Generator) -> NDArray[np.int64]:
     """The symmetries the root is evaluated under, all of one shape of planes."""
-    count = min(p.root_symmetries, len(available))
-    if len(available) == 1 or (not p.random_symmetry and count == 1):
+    count = min(p.root.root_symmetries, len(available))
+    if len(available) == 1 or (not p.batches.random_symmetry and count == 1):
         return np.zeros(1, np.int64)
     return available[np.sort(rng.permutation(len(available))[:count])]
 
 
 def _noisy(policy: NDArray[np.float64], p: Parameters, rng: np.random.Generator) -> NDArray[np.float64]:
     """(1 − ε) P + ε Dirichlet(total / k, …) over the k legal moves."""
-    share = p.root_noise
+    share = p.root.root_noise
     if not share or not len(policy):
         return policy
-    noise = rng.dirichlet(np.full(len(policy), p.dirichlet_total / len(policy)))
+    noise = rng.dirichlet(np.full(len(policy), p.root.dirichlet_total / len(policy)))
     return (1 - share) * policy + share * noise
 
 
@@ -187,14 +187,14 @@ def _write_root(
     nodes["edges"][0] = count
     nodes["opened"][0] = opened
     nodes["opened_prior"][0] = mass
-    if tree.parameters.solve and allowed.all():
+    if tree.parameters.solver.solve and allowed.all():
         bound_by_children(nodes, 0)
 
 
 def _evaluate(rooted: RootedTree, answer: NDArray[np.float32], playout: float | None) -> None:
     """The root's own evaluation; the centre of the dynamic score utility; the first visit of a fresh root."""
     tree, side = rooted.tree, rooted.side
-    nodes, head, p = tree.nodes, tree.heads[0], tree.parameters
+    nodes, head, p = tree.nodes, tree.heads[0], tree.parameters.utility
     nodes["side"][0] = side
     side_length = rooted.kernels.side_length(rooted.position)
     visits = int(nodes["visits"][0])
