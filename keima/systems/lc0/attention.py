@@ -8,7 +8,7 @@ An encoder differs from the usual transformer's in three points. Normalisation f
 branch adds is scaled by α: x ← LN(x + α · branch(x)). Smolgen adds to every head's attention logits a 64×64 map made
 from the whole position. Layer norm's ε is 1e-3 or 1e-6, as the network's age has it.
 
-Read by `networks/lc0.py` (residual tower with attention policy) and `networks/lc0_transformer.py` (attention body).
+Both `network.py` (residual tower with attention policy) and `transformer.py` (attention body) are made of them.
 """
 
 from __future__ import annotations
@@ -16,17 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from keima.errors import BadRequest
+from keima.systems.lc0.moves import ATTENTION_INDEX
 
 SQUARES = 64
-POLICY_SIZE = 1858
-_BETWEEN_SQUARES = 1792  # moves that are a pair of squares; the 66 others are promotions to queen, rook, bishop
 SMOLGEN_EPSILON = 1e-3
 
 Activation = Callable[[Tensor], Tensor]
@@ -54,21 +51,14 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 def activation(name: str) -> Activation:
-    """The activation function of that name.
-
-    Raises:
-        BadRequest: Lc0 has no such activation.
-    """
+    """The activation function of that name; BadRequest if Lc0 has none."""
     if name not in ACTIVATIONS:
         raise BadRequest(f"unknown activation {name!r}; choose one of {', '.join(ACTIVATIONS)}")
     return ACTIVATIONS[name]
 
 
 def activate_rows(activate: Activation, rows: Tensor) -> Tensor:
-    """activate(rows) for rows [N, C] between two linear layers; mish meanwhile sees a third axis.
-
-    For linear → mish → linear on 4 to 15 rows of two axes OpenVINO 2026.4 finds no code (see `networks/layers.py`).
-    """
+    """activate(rows) for rows [N, C] between two linear layers; mish sees a third axis (why: `systems/layers.py`)."""
     return activate(rows.unsqueeze(2)).squeeze(2) if activate is F.mish else activate(rows)
 
 
@@ -113,8 +103,7 @@ class AttentionPolicyConfig:
     Attributes:
         embedding: E of the head's own tokens.
         d_model: width of its queries and keys.
-        encoders: the encoder layers between embedding and queries, usually none.
-        heads: attention heads of those encoders.
+        encoders, heads: layers between embedding and queries, usually none, and their attention heads.
         own_embedding: the head has its own embedding layer; otherwise the heads of a network share one.
 
     Raises:
@@ -134,25 +123,14 @@ class AttentionPolicyConfig:
 
 
 def check_heads(heads: int, encoders: tuple[EncoderConfig, ...]) -> None:
-    """Every encoder's width divides by the number of attention heads.
-
-    Raises:
-        BadRequest: one does not.
-    """
+    """Raise `BadRequest` unless every encoder's width divides by the number of attention heads."""
     for number, encoder in enumerate(encoders):
         if heads < 1 or encoder.d_model < heads or encoder.d_model % heads:
             raise BadRequest(f"encoder {number}: {heads} attention heads cannot share a width of {encoder.d_model}")
 
 
 class Smolgen(nn.Module):
-    """The whole position → one 64×64 map of attention logits per head.
-
-    Args:
-        embedding: E.
-        heads: attention heads.
-        config: inner sizes.
-        activate: name of the activation after each dense layer.
-    """
+    """The whole position → one 64×64 map of attention logits per head; `activate` follows each dense layer."""
 
     def __init__(self, embedding: int, heads: int, config: SmolgenConfig, activate: str) -> None:
         super().__init__()
@@ -184,9 +162,8 @@ class MultiHeadAttention(nn.Module):
         self.k = nn.Linear(embedding, config.d_model)
         self.v = nn.Linear(embedding, config.d_model)
         self.dense = nn.Linear(config.d_model, embedding)
-        self.smolgen: Smolgen | None = None
-        if config.smolgen is not None:
-            self.smolgen = Smolgen(embedding, heads, config.smolgen, smolgen_activation)
+        sizes = config.smolgen
+        self.smolgen = Smolgen(embedding, heads, sizes, smolgen_activation) if sizes is not None else None
 
     def forward(self, x: Tensor, maps: Tensor | None) -> Tensor:
         """[N, 64, E] → [N, 64, E]."""
@@ -204,7 +181,7 @@ class MultiHeadAttention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two dense layers on each square, the activation between them: [N, 64, E] → [N, 64, E]."""
+    """Two dense layers on each square, the activation between them."""
 
     def __init__(self, embedding: int, hidden: int, activate: str) -> None:
         super().__init__()
@@ -225,27 +202,19 @@ class EncoderLayer(nn.Module):
         embedding: E.
         heads: attention heads.
         config: inner sizes.
-        smolgen_activation, ffn_activation: names of the activations inside smolgen and the feed-forward network.
+        smolgen, ffn: names of the activations inside smolgen and the feed-forward network.
         alpha: α.
         epsilon: of both layer norms.
     """
 
     def __init__(
-        self,
-        embedding: int,
-        heads: int,
-        config: EncoderConfig,
-        *,
-        smolgen_activation: str,
-        ffn_activation: str,
-        alpha: float,
-        epsilon: float,
+        self, embedding: int, heads: int, config: EncoderConfig, smolgen: str, ffn: str, alpha: float, epsilon: float
     ) -> None:
         super().__init__()
         self.alpha = alpha
-        self.mha = MultiHeadAttention(embedding, heads, config, smolgen_activation)
+        self.mha = MultiHeadAttention(embedding, heads, config, smolgen)
         self.norm1 = nn.LayerNorm(embedding, eps=epsilon)
-        self.ffn = FeedForward(embedding, config.feedforward, ffn_activation)
+        self.ffn = FeedForward(embedding, config.feedforward, ffn)
         self.norm2 = nn.LayerNorm(embedding, eps=epsilon)
 
     def forward(self, x: Tensor, maps: Tensor | None) -> Tensor:
@@ -263,28 +232,20 @@ class AttentionPolicy(nn.Module):
 
     Args:
         config: sizes; the embedding layer itself belongs to the network, since heads may share it.
-        smolgen_activation, ffn_activation: activations inside the head's own encoders, if it has any.
+        smolgen, ffn: activations inside the head's own encoders, if it has any.
     """
 
-    def __init__(self, config: AttentionPolicyConfig, *, smolgen_activation: str, ffn_activation: str) -> None:
+    def __init__(self, config: AttentionPolicyConfig, smolgen: str, ffn: str) -> None:
         super().__init__()
         self.encoders = nn.ModuleList(
-            EncoderLayer(
-                config.embedding,
-                config.heads,
-                layer,
-                smolgen_activation=smolgen_activation,
-                ffn_activation=ffn_activation,
-                alpha=1.0,
-                epsilon=1e-6,
-            )
+            EncoderLayer(config.embedding, config.heads, layer, smolgen, ffn, alpha=1.0, epsilon=1e-6)
             for layer in config.encoders
         )
         self.query = nn.Linear(config.embedding, config.d_model)
         self.key = nn.Linear(config.embedding, config.d_model)
         self.promotion = nn.Linear(config.d_model, 4, bias=False)
         self.scale = config.d_model**-0.5
-        self.register_buffer("gather", torch.from_numpy(attention_index()), persistent=False)
+        self.register_buffer("gather", torch.from_numpy(ATTENTION_INDEX.copy()), persistent=False)
         self.gather: Tensor
 
     def forward(self, x: Tensor, maps: Tensor | None = None) -> Tensor:
@@ -297,33 +258,3 @@ class AttentionPolicy(nn.Module):
         offsets = last_rank[..., :3] + last_rank[..., 3:]
         promotions = pairs[:, 48:56, 56:].unsqueeze(-1) + offsets.unsqueeze(1)
         return torch.cat([pairs.flatten(1), promotions.flatten(1)], dim=1).index_select(1, self.gather)
-
-
-def attention_index() -> NDArray[np.int64]:
-    """Where each of the 1858 moves lies among 64×64 pairs of squares and, after them, 8×8×3 promotions.
-
-    The order of Lc0's moves: first all pairs of squares (from, to) a queen or a knight could go between, 1792 of them;
-    then the promotions to queen, rook and bishop, by file left and file reached (`tables/attention_policy_map.h`).
-
-    Returns:
-        int64 [1858], values in 0 ... 4287.
-    """
-    pairs = np.flatnonzero(reachable())
-    left, reached = np.meshgrid(np.arange(8), np.arange(8), indexing="ij")
-    near = np.flatnonzero(abs(left - reached) <= 1)
-    promotions = SQUARES * SQUARES + (near[:, None] * 3 + np.arange(3)).ravel()
-    index = np.concatenate([pairs, promotions]).astype(np.int64)
-    if len(pairs) != _BETWEEN_SQUARES or len(index) != POLICY_SIZE:
-        raise AssertionError("the move table has the wrong size")
-    return index
-
-
-def reachable() -> NDArray[np.bool_]:
-    """bool [64, 64]: on an empty board a queen or a knight could go from the first square to the second."""
-    square = np.arange(SQUARES)
-    ranks = abs(square[:, None] // 8 - square // 8)
-    files = abs(square[:, None] % 8 - square % 8)
-    lines = (ranks == 0) | (files == 0) | (ranks == files)
-    jumps = ranks * files == 2
-    result: NDArray[np.bool_] = (lines | jumps) & (square[:, None] != square)
-    return result

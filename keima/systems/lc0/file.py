@@ -26,25 +26,18 @@ from keima.errors import BadRequest, BadWeights, KeimaError, UnsupportedNetwork
 from keima.systems.files.contents import atomic_write, read_bytes, sha256_of
 from keima.systems.files.formats import Format
 from keima.systems.lc0 import file_schema as schema
-from keima.systems.lc0.file_layers import POLICY_FIELDS, Entry, Path, entries, find, leaves, make, place_of, se_widths
+from keima.systems.lc0.file_layers import POLICY_FIELDS, Entry, Path, entries, find, leaves, make, place_of
 from keima.systems.lc0.file_params import ITEM_BYTES, Stored, count, decode, encode
-from keima.systems.lc0.file_shape import INPUT_NAMES, SUPPORTED, config_of, layer_bytes, network_format
-from keima.systems.lc0.network import BATCH_NORM_EPSILON, Lc0Config, Lc0Network
+from keima.systems.lc0.file_shape import HEADS, SUPPORTED, config_of, layer_bytes, network_format
+from keima.systems.lc0.inputs import INPUT_FORMATS
+from keima.systems.lc0.network import BATCH_NORM_EPSILON, Lc0Base, Lc0Config, Lc0Network
 from keima.systems.lc0.protobuf import Message, parse, serialise
 from keima.systems.lc0.transformer import Lc0Transformer, Lc0TransformerConfig
 from keima.systems.network import Network, Pedigree
 
 NEWEST_VERSION = (0, 33, 0)
 """The newest lc0 whose files this reader knows."""
-_MINOR_OF_INPUT = {
-    "classical": 21,
-    "castling": 25,
-    "canonical": 25,
-    "canonical-hectoplies": 26,
-    "canonical-hectoplies-armageddon": 26,
-    "canonical-v2": 27,
-    "canonical-v2-armageddon": 27,
-}
+_MINOR_OF_INPUT = {1: 21, 2: 25, 3: 25, 4: 26, 132: 26, 5: 27, 133: 27}  # input format → the 0.x.0 it came with
 _ANY_VERSION = (97, 98, 99)  # loader.cc: files so marked load everywhere
 
 
@@ -53,14 +46,10 @@ def looks_like_lc0(data: bytes) -> bool:
     return data[:5] == b"\x0d" + schema.MAGIC.to_bytes(4, "little")
 
 
-def read_lc0(path: str | os.PathLike[str]) -> Lc0Network | Lc0Transformer:
-    """Open an Lc0 network file.
+def read_lc0(path: str | os.PathLike[str]) -> Lc0Base:
+    """Open an Lc0 network file (`.pb.gz` or `.pb`), in evaluation mode.
 
-    Args:
-        path: a `.pb.gz` or `.pb` file.
-
-    Returns:
-        The network in evaluation mode; `pedigree.details` holds the training parameters and versions of the file.
+    `pedigree.details` holds the training parameters and versions of the file.
 
     Raises:
         BadWeights: not an Lc0 file, cut short or corrupt, or layers that do not fit; the message names the field.
@@ -77,13 +66,14 @@ def read_lc0(path: str | os.PathLike[str]) -> Lc0Network | Lc0Transformer:
     return network.eval()
 
 
-def parse_lc0(data: bytes) -> Lc0Network | Lc0Transformer:
-    """The network in the decompressed bytes of a file.
-
-    Raises:
-        BadWeights, UnsupportedNetwork: as `read_lc0`.
-    """
-    _check_kind(data)
+def parse_lc0(data: bytes) -> Lc0Base:
+    """The network in the decompressed bytes of a file; raises as `read_lc0`."""
+    if data[:2] in (b"1\n", b"2\n"):
+        raise UnsupportedNetwork(
+            "an old text network; lc0 no longer reads these either; use the .pb.gz of the same net"
+        )
+    if not looks_like_lc0(data):
+        raise BadWeights(f"not an Lc0 network: it begins with {data[:5].hex(' ') or 'nothing'}, not 0d c0 01 00 00")
     net = parse(data, schema.NET)
     _check_version(net)
     weights = net.child("weights")
@@ -93,26 +83,16 @@ def parse_lc0(data: bytes) -> Lc0Network | Lc0Transformer:
         network = _assemble(config, weights, multihead)
     except BadRequest as error:
         raise BadWeights(error.message, place="weights") from error
-    left_out = _keep_unused(network, weights, multihead)
-    network.file_notes.update(format=formats, version=tuple(net.child("min_version").values))
+    used = {entry.path for entry in entries(network, multihead)}
+    unused = {path: serialise(layer) for path, layer in leaves(weights) if path not in used}
+    network.file_notes.update(format=formats, version=tuple(net.child("min_version").values), unused=unused)
     network.pedigree = Pedigree(
         name=network.pedigree.name,
         format=f"Lc0 {schema.STRUCTURES[formats['network']]}",
         licence=net.get("license") or "unknown",
-        details=_details(net, formats, left_out),
+        details=_details(net, formats, [place_of(path) for path in unused]),
     )
     return network
-
-
-def _check_kind(data: bytes) -> None:
-    """Refuse what is no protobuf of lc0's, the old text formats with a word of advice."""
-    if looks_like_lc0(data):
-        return
-    if data[:2] in (b"1\n", b"2\n"):
-        raise UnsupportedNetwork(
-            "an old text network; lc0 no longer reads these either; use the .pb.gz of the same net"
-        )
-    raise BadWeights(f"not an Lc0 network: it begins with {data[:5].hex(' ') or 'nothing'}, not 0d c0 01 00 00")
 
 
 def _check_version(net: Message) -> None:
@@ -136,9 +116,7 @@ def _version(net: Message) -> tuple[int, int, int]:
     return asked.get("major", 0), asked.get("minor", 0), asked.get("patch", 0)
 
 
-def _assemble(
-    config: Lc0Config | Lc0TransformerConfig, weights: Message, multihead: bool
-) -> Lc0Network | Lc0Transformer:
+def _assemble(config: Lc0Config | Lc0TransformerConfig, weights: Message, multihead: bool) -> Lc0Base:
     """Build the network without memory for its weights, then give it the file's, each checked for its size first."""
     with torch.device("meta"):
         network = Lc0Network(config) if isinstance(config, Lc0Config) else Lc0Transformer(config)
@@ -174,14 +152,6 @@ def _read(weights: Message, entry: Entry, shape: torch.Size, stored: dict[str, S
     if remembered is not None:
         stored[entry.tensor] = remembered
     return numbers.reshape(tuple(shape))
-
-
-def _keep_unused(network: Lc0Network | Lc0Transformer, weights: Message, multihead: bool) -> list[str]:
-    """Keep the layers that nothing evaluates, so that writing gives them back; returns their places."""
-    used = {entry.path for entry in entries(network, multihead)}
-    unused: dict[Path, bytes] = {path: serialise(layer) for path, layer in leaves(weights) if path not in used}
-    network.file_notes["unused"] = unused
-    return [place_of(path) for path in unused]
 
 
 def _details(net: Message, formats: dict[str, int], left_out: list[str]) -> dict[str, str]:
@@ -226,15 +196,10 @@ def write_lc0(network: Network, path: str | os.PathLike[str], encoding: str | No
 
 
 def format_lc0(network: Network, encoding: str | None = None) -> bytes:
-    """The decompressed bytes of `write_lc0`'s file.
-
-    Raises:
-        UnsupportedNetwork, BadWeights: as `write_lc0`.
-    """
-    if not isinstance(network, Lc0Network | Lc0Transformer):
-        raise UnsupportedNetwork(
-            f"an Lc0 file cannot hold a {getattr(network, 'system', type(network).__name__)} network"
-        )
+    """The decompressed bytes of `write_lc0`'s file; raises as it."""
+    if not isinstance(network, Lc0Base):
+        found = getattr(network, "system", type(network).__name__)
+        raise UnsupportedNetwork(f"an Lc0 file cannot hold a {found} network")
     if encoding is not None and encoding not in ITEM_BYTES:
         raise UnsupportedNetwork(f"unknown encoding {encoding!r}; choose one of {', '.join(ITEM_BYTES)}")
     multihead = _needs_heads(network)
@@ -251,7 +216,7 @@ def format_lc0(network: Network, encoding: str | None = None) -> bytes:
     return serialise(net)
 
 
-def _needs_heads(network: Lc0Network | Lc0Transformer) -> bool:
+def _needs_heads(network: Lc0Base) -> bool:
     """Whether the heads go into head messages: as the file had it, or because there are several."""
     if isinstance(network, Lc0Network):
         return False
@@ -259,7 +224,7 @@ def _needs_heads(network: Lc0Network | Lc0Transformer) -> bool:
     return several or bool(network.file_notes.get("multihead"))
 
 
-def _fill(network: Lc0Network | Lc0Transformer, weights: Message, multihead: bool, encoding: str | None) -> bool:
+def _fill(network: Lc0Base, weights: Message, multihead: bool, encoding: str | None) -> bool:
     """Put every layer in its place; returns whether all are LINEAR16."""
     stored: dict[str, Stored] = network.file_notes.get("stored", {})
     tensors = network.state_dict()
@@ -279,7 +244,7 @@ def _fill(network: Lc0Network | Lc0Transformer, weights: Message, multihead: boo
     return plain
 
 
-def _write_headcounts(network: Lc0Network | Lc0Transformer, weights: Message, multihead: bool) -> None:
+def _write_headcounts(network: Lc0Base, weights: Message, multihead: bool) -> None:
     """The numbers of attention heads, which no layer tells."""
     config = network.config
     if isinstance(config, Lc0Config):
@@ -293,20 +258,17 @@ def _write_headcounts(network: Lc0Network | Lc0Transformer, weights: Message, mu
             make(weights, place).values["pol_headcount"] = head.heads
 
 
-def _formats_of(network: Lc0Network | Lc0Transformer, multihead: bool) -> dict[str, int]:
+def _formats_of(network: Lc0Base, multihead: bool) -> dict[str, int]:
     """The network_format message."""
     config = network.config
-    inputs = {name: number for number, name in INPUT_NAMES.items()}
-    defaults = {name: number for number, name in schema.DEFAULT_ACTIVATIONS.items()}
     formats = {
-        "input": inputs[config.input_format],
+        "input": INPUT_FORMATS[config.input_format],
         "moves_left": int(bool(config.moves_left)),
-        "default_activation": defaults[config.activation],
+        "default_activation": int(config.activation == "mish"),
     }
     if isinstance(config, Lc0Config):
         wdl = config.value == "wdl"
-        formats["network"] = 4 if any(se_widths(config)) else 3
-        formats["policy"] = {"classical": 1, "convolution": 2, "attention": 3}[config.policy]
+        formats.update(network=4 if any(config.se_widths) else 3, policy=HEADS.index(config.policy))
     else:
         activations = {name: number for number, name in schema.ACTIVATIONS.items()}
         wdl = config.value_heads["winner"].outputs == 3
@@ -318,40 +280,32 @@ def _formats_of(network: Lc0Network | Lc0Transformer, multihead: bool) -> dict[s
     return {name: number for name, number in formats.items() if number or name in noted}  # 0 is what absence means
 
 
-def _write_version(net: Message, network: Lc0Network | Lc0Transformer, plain: bool) -> None:
+def _write_version(net: Message, network: Lc0Base, plain: bool) -> None:
     """The oldest lc0 that can read the file: as the file read had it, or newer where something needs it."""
-    needed = [_parse_version(network.pedigree.details.get("min_version", "")) or (0, 21, 0), *_needs(network)]
-    if not plain:
-        needed.append((0, 33, 0))
+    parts = network.pedigree.details.get("min_version", "").split(".")
+    read = tuple(map(int, parts)) if len(parts) == 3 and all(map(str.isdigit, parts)) else (0, 21, 0)
+    needed = [read, *((0, minor, 0) for minor in _needs(network)), *([] if plain else [(0, 33, 0)])]
     for name, number in zip(("major", "minor", "patch"), max(needed), strict=True):
         if number or name in network.file_notes.get("version", ("major", "minor")):
             net.make("min_version").values[name] = number
 
 
-def _needs(network: Lc0Network | Lc0Transformer) -> Iterator[tuple[int, int, int]]:
-    """Versions of lc0 in which what the network uses appeared (lc0's changelog; lczero-training's writer)."""
+def _needs(network: Lc0Base) -> Iterator[int]:
+    """Versions 0.x of lc0 in which what the network uses appeared (lc0's changelog; lczero-training's writer)."""
     config = network.config
-    yield 0, _MINOR_OF_INPUT[config.input_format], 0
+    yield _MINOR_OF_INPUT[INPUT_FORMATS[config.input_format]]
     if config.activation == "mish" or (isinstance(config, Lc0Config) and config.policy == "attention"):
-        yield 0, 29, 0
+        yield 29
     if isinstance(config, Lc0TransformerConfig):
-        yield 0, 31 if config.position == "dense" or _needs_heads(network) else 30, 0
-
-
-def _parse_version(text: str) -> tuple[int, int, int] | None:
-    parts = text.split(".")
-    return (int(parts[0]), int(parts[1]), int(parts[2])) if len(parts) == 3 and all(map(str.isdigit, parts)) else None
+        yield 31 if config.position == "dense" or _needs_heads(network) else 30
 
 
 def _write_training(net: Message, details: Mapping[str, str]) -> None:
     """Training parameters, from the pedigree back to where they came from."""
-    for field in net.make("training_params").schema.values():
-        text = details.get(field.name)
-        if text is not None:
-            kinds: dict[str, Callable[[str], object]] = {"uint": int, "float": float, "text": str}
-            net.make("training_params").values[field.name] = kinds[field.kind](text)
-    if not net.child("training_params").values:
-        del net.values["training_params"]
+    kinds: dict[str, Callable[[str], object]] = {"uint": int, "float": float, "text": str}
+    for field in schema.TRAINING.values():
+        if field.name in details:
+            net.make("training_params").values[field.name] = kinds[field.kind](details[field.name])
 
 
 FORMATS = (Format("Lc0 and Maia networks (.pb.gz)", looks_like_lc0, read_lc0, write_lc0),)

@@ -7,19 +7,19 @@ does (`src/neural/network_legacy.cc`, `blas/fully_connected_layer.cc`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from keima.systems.lc0.attention import AttentionPolicyConfig, EncoderConfig
-from keima.systems.lc0.network import Lc0Config, Lc0Network
+from keima.systems.lc0.network import Lc0Base, Lc0Config
 from keima.systems.lc0.protobuf import Message
-from keima.systems.lc0.transformer import Lc0Transformer, Lc0TransformerConfig
+from keima.systems.lc0.transformer import Lc0TransformerConfig
 
 Path = tuple[str | int, ...]
 
 POLICY_FIELDS = {"vanilla": "vanilla", "optimistic": "optimistic_st", "soft": "soft", "opponent": "opponent"}
-VALUE_FIELDS = {"winner": "winner", "q": "q", "st": "st"}
+VALUE_FIELDS = ("winner", "q", "st")
 
 
 @dataclass(frozen=True)
@@ -77,26 +77,10 @@ def leaves(weights: Message, above: Path = ()) -> Iterator[tuple[Path, Message]]
                 yield from leaves(item, above + path)
 
 
-def entries(network: Lc0Network | Lc0Transformer, multihead: bool = False) -> list[Entry]:
-    """The table for a network.
-
-    Args:
-        network: any Lc0 network (its tensors are not touched).
-        multihead: its heads lie in `policy_heads` and `value_heads`, not in `weights` itself.
-    """
-    if isinstance(network, Lc0Network):
-        return list(_residual(network.config))
-    return list(_transformer(network.config, multihead))
-
-
-def se_widths(config: Lc0Config) -> Sequence[int]:
-    """Squeeze-and-excitation channels of each block, as the configuration keeps them."""
-    return [config.se_channels] * config.blocks if isinstance(config.se_channels, int) else config.se_channels
-
-
-def _normed(config: Lc0Config) -> Sequence[str]:
-    """The convolutions with batch norm, as the configuration keeps them."""
-    return () if isinstance(config.batch_norm, bool) else config.batch_norm
+def entries(network: Lc0Base, multihead: bool) -> list[Entry]:
+    """The table for a network; `multihead`: the heads lie in `policy_heads` and `value_heads`, not in `weights`."""
+    config = network.config
+    return list(_residual(config) if isinstance(config, Lc0Config) else _transformer(config, multihead))
 
 
 def _pair(path: Path, weight: str, bias: str, tensor: str) -> list[Entry]:
@@ -120,38 +104,31 @@ def _conv(path: Path, tensor: str, normed: bool) -> list[Entry]:
 
 
 def _residual(config: Lc0Config) -> Iterator[Entry]:
-    """Table of a residual network."""
-    normed, widths = _normed(config), se_widths(config)
-    yield from _conv(("input",), "stem", "input" in normed)
+    yield from _conv(("input",), "stem", config.has_norm("input"))
     for block in range(config.blocks):
         for conv in ("conv1", "conv2"):
-            yield from _conv(("residual", block, conv), f"tower.{block}.{conv}", f"residual.{block}.{conv}" in normed)
-        if widths[block]:
+            normed = config.has_norm(f"residual.{block}.{conv}")
+            yield from _conv(("residual", block, conv), f"tower.{block}.{conv}", normed)
+        if config.se_widths[block]:
             se: Path = ("residual", block, "se")
             yield from _pair(se, "w1", "b1", f"tower.{block}.se.fc1")
             yield from _pair(se, "w2", "b2", f"tower.{block}.se.fc2")
-    yield from _residual_policy(config)
-    yield from _conv(("value",), "value_head.value", "value" in normed)
-    yield from _pair((), "ip1_val_w", "ip1_val_b", "value_head.fc1")
-    yield from _pair((), "ip2_val_w", "ip2_val_b", "value_head.fc2")
-    if config.moves_left:
-        yield from _conv(("moves_left",), "moves_left_head.moves_left", "moves_left" in normed)
-        yield from _pair((), "ip1_mov_w", "ip1_mov_b", "moves_left_head.fc1")
-        yield from _pair((), "ip2_mov_w", "ip2_mov_b", "moves_left_head.fc2")
-
-
-def _residual_policy(config: Lc0Config) -> Iterator[Entry]:
-    """The policy head's part of `_residual`."""
-    normed = _normed(config)
     if config.attention_policy is not None:
         yield from _pair((), "ip_pol_w", "ip_pol_b", "policy_head.embedding")
         yield from _attention_policy((), config.attention_policy, "policy_head.attention")
-        return
-    if config.policy == "convolution":
-        yield from _conv(("policy1",), "policy_head.policy1", "policy1" in normed)
-    yield from _conv(("policy",), "policy_head.policy", "policy" in normed)
-    if config.policy == "classical":
-        yield from _pair((), "ip_pol_w", "ip_pol_b", "policy_head.fc")
+    else:
+        if config.policy == "convolution":
+            yield from _conv(("policy1",), "policy_head.policy1", config.has_norm("policy1"))
+        yield from _conv(("policy",), "policy_head.policy", config.has_norm("policy"))
+        if config.policy == "classical":
+            yield from _pair((), "ip_pol_w", "ip_pol_b", "policy_head.fc")
+    yield from _conv(("value",), "value_head.value", config.has_norm("value"))
+    yield from _pair((), "ip1_val_w", "ip1_val_b", "value_head.fc1")
+    yield from _pair((), "ip2_val_w", "ip2_val_b", "value_head.fc2")
+    if config.moves_left:
+        yield from _conv(("moves_left",), "moves_left_head.moves_left", config.has_norm("moves_left"))
+        yield from _pair((), "ip1_mov_w", "ip1_mov_b", "moves_left_head.fc1")
+        yield from _pair((), "ip2_mov_w", "ip2_mov_b", "moves_left_head.fc2")
 
 
 def _attention_policy(path: Path, config: AttentionPolicyConfig, tensor: str) -> Iterator[Entry]:
@@ -164,7 +141,6 @@ def _attention_policy(path: Path, config: AttentionPolicyConfig, tensor: str) ->
 
 
 def _encoder(path: Path, config: EncoderConfig, tensor: str) -> Iterator[Entry]:
-    """An encoder layer."""
     for part in "qkv":
         yield from _pair((*path, "mha"), f"{part}_w", f"{part}_b", f"{tensor}.mha.{part}")
     yield from _pair((*path, "mha"), "dense_w", "dense_b", f"{tensor}.mha.dense")
@@ -185,16 +161,22 @@ def _feed_forward(path: Path, tensor: str) -> Iterator[Entry]:
 
 
 def _transformer(config: Lc0TransformerConfig, multihead: bool) -> Iterator[Entry]:
-    """Table of a transformer."""
     yield from _embedding(config)
     for number, layer in enumerate(config.encoders):
         yield from _encoder(("encoder", number), layer, f"encoders.{number}")
     every = [*config.encoders, *(layer for head in config.policy_heads.values() for layer in head.encoders)]
     if any(layer.smolgen is not None for layer in every):
         yield Entry(("smolgen_w",), "smolgen_maps")
-    yield from _policy_heads(config, multihead)
+    if any(not head.own_embedding for head in config.policy_heads.values()):
+        yield from _pair(("policy_heads",) if multihead else (), "ip_pol_w", "ip_pol_b", "policy_embeddings.shared")
+    path: Path
+    for name, head in config.policy_heads.items():
+        path = ("policy_heads", POLICY_FIELDS[name]) if multihead else ()
+        if head.own_embedding:
+            yield from _pair(path, "ip_pol_w", "ip_pol_b", f"policy_embeddings.{name}")
+        yield from _attention_policy(path, head, f"policy_heads.{name}")
     for name in config.value_heads:
-        path: Path = ("value_heads", VALUE_FIELDS[name]) if multihead else ()
+        path = ("value_heads", name) if multihead else ()
         yield from _token_head(path, "val", f"value_heads.{name}")
     if config.moves_left is not None:
         yield from _token_head((), "mov", "moves_left_head")
@@ -212,20 +194,7 @@ def _embedding(config: Lc0TransformerConfig) -> Iterator[Entry]:
         yield from _pair((), "ip_emb_ffn_ln_gammas", "ip_emb_ffn_ln_betas", "embedding.ffn_norm")
 
 
-def _policy_heads(config: Lc0TransformerConfig, multihead: bool) -> Iterator[Entry]:
-    """The policy heads' part of `_transformer`."""
-    if any(not head.own_embedding for head in config.policy_heads.values()):
-        path: Path = ("policy_heads",) if multihead else ()
-        yield from _pair(path, "ip_pol_w", "ip_pol_b", "policy_embeddings.shared")
-    for name, head in config.policy_heads.items():
-        path = ("policy_heads", POLICY_FIELDS[name]) if multihead else ()
-        if head.own_embedding:
-            yield from _pair(path, "ip_pol_w", "ip_pol_b", f"policy_embeddings.{name}")
-        yield from _attention_policy(path, head, f"policy_heads.{name}")
-
-
 def _token_head(path: Path, kind: str, tensor: str) -> Iterator[Entry]:
-    """A value or moves-left head of a transformer."""
     yield from _pair(path, f"ip_{kind}_w", f"ip_{kind}_b", f"{tensor}.embedding")
     yield from _pair(path, f"ip1_{kind}_w", f"ip1_{kind}_b", f"{tensor}.fc1")
     yield from _pair(path, f"ip2_{kind}_w", f"ip2_{kind}_b", f"{tensor}.fc2")

@@ -39,15 +39,11 @@ class Stored:
 
 
 def encoding_of(layer: Message) -> str:
-    """The name of the layer's encoding; LINEAR16 where it names none.
-
-    Raises:
-        UnsupportedNetwork: an encoding that is not in lc0's list.
-    """
+    """The name of the layer's encoding, LINEAR16 where it names none; UnsupportedNetwork if not in lc0's list."""
     name = ENCODINGS.get(layer.get("encoding", 1), "unknown")
     if name not in ITEM_BYTES:
-        known = ", ".join(ITEM_BYTES)
-        raise UnsupportedNetwork(f"layer encoding number {layer.get('encoding')} is unknown; keima reads {known}")
+        number, known = layer.get("encoding"), ", ".join(ITEM_BYTES)
+        raise UnsupportedNetwork(f"layer encoding number {number} is unknown; keima reads {known}")
     return name
 
 
@@ -77,12 +73,10 @@ def decode(layer: Message) -> tuple[Floats, Stored | None]:
         BadWeights: a number that is not finite, or bytes that make no whole number of numbers.
     """
     count(layer)
-    encoding = encoding_of(layer)
-    params = layer.get("params", b"")
+    encoding, params = encoding_of(layer), layer.get("params", b"")
     if encoding == "linear16":
-        numbers, stored = _from_steps(
-            np.frombuffer(params, "<u2"), layer.get("min_val", 0.0), layer.get("max_val", 0.0)
-        )
+        ends = layer.get("min_val", 0.0), layer.get("max_val", 0.0)
+        numbers, stored = _from_steps(np.frombuffer(params, "<u2"), *ends)
     else:
         numbers, stored = _from_floats(params, encoding), Stored(encoding)
     if not np.isfinite(numbers).all():

@@ -7,6 +7,8 @@ checked against the network's shape when they are read.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from keima.errors import BadWeights, KeimaError, UnsupportedNetwork
 from keima.plain import Data
 from keima.systems.lc0 import file_schema as schema
@@ -22,9 +24,9 @@ SUPPORTED = (
     "structures CLASSICAL, SE, ATTENTIONBODY and MULTIHEAD; policies CLASSICAL, CONVOLUTION and ATTENTION; "
     "values CLASSICAL and WDL; moves left NONE and V1"
 )
-INPUT_NAMES = {number: name for name, number in INPUT_FORMATS.items()}
-"""The file's input formats by number, as `Lc0Encoding` names them."""
-
+HEADS = ("", "classical", "convolution", "attention")
+"""Policies by the format's number, as `Lc0Config` names them."""
+_INPUT_NAMES = {number: name for name, number in INPUT_FORMATS.items()}
 _MAX_WIDTH = 1 << 16
 _DEFAULT_FORMAT = {"input": 1, "output": 1, "network": 3, "policy": 1, "value": 1}  # loader.cc: files without a format
 
@@ -86,19 +88,20 @@ def config_of(formats: dict[str, int], weights: Message) -> tuple[Lc0Config | Lc
     return _transformer_config(formats, weights, multihead), multihead
 
 
-def _width(weights: Message, *path: str | int) -> int:
-    """How many numbers the layer at the path holds: at least one.
-
-    Raises:
-        BadWeights: the layer is missing, empty, or larger than any layer that gives a network its widths.
-    """
+def _entries(weights: Message, *path: str | int) -> int:
+    """How many numbers the layer at the path holds."""
     layer = find(weights, path)
     if layer is None:
         raise BadWeights("this layer is missing", place=place_of(path))
     try:
-        number = count(layer)
+        return count(layer)
     except KeimaError as error:
         raise error.at(place=place_of(path)) from error
+
+
+def _width(weights: Message, *path: str | int) -> int:
+    """The same of a layer that gives the network one of its widths: at least one, and not more than any has."""
+    number = _entries(weights, *path)
     if not 1 <= number <= _MAX_WIDTH:
         raise BadWeights(f"{number:,} weights where a network's width is told", place=place_of(path))
     return number
@@ -117,11 +120,10 @@ def layer_bytes(weights: Message, *path: str | int) -> int:
 
 
 def _residual_config(formats: dict[str, int], weights: Message) -> Lc0Config:
-    """Shape of a residual network."""
     residual = weights.get("residual", [])
     if not residual:
         raise BadWeights("the network has no residual block", place="weights.residual")
-    policy = {1: "classical", 2: "convolution", 3: "attention"}[formats["policy"]]
+    policy = HEADS[formats["policy"]]
     moves_left = formats.get("moves_left", 0) == 1
     shape: Data = {}
     if policy == "attention":
@@ -132,11 +134,11 @@ def _residual_config(formats: dict[str, int], weights: Message) -> Lc0Config:
         shape["moves_left_channels"] = _outputs(weights, "moves_left")
         shape["moves_left_hidden"] = _width(weights, "ip1_mov_b")
     has_se = [block.get("se") is not None for block in residual]
+    shape["se_channels"] = [_width(weights, "residual", i, "se", "b1") if se else 0 for i, se in enumerate(has_se)]
     config = Lc0Config(
         blocks=len(residual),
         channels=_outputs(weights, "input"),
-        se_channels=[_width(weights, "residual", i, "se", "b1") if se else 0 for i, se in enumerate(has_se)],
-        input_format=INPUT_NAMES[formats.get("input", 1)],
+        input_format=_INPUT_NAMES[formats.get("input", 1)],
         policy=policy,
         value="wdl" if formats["value"] == 2 else "classical",
         value_channels=_outputs(weights, "value"),
@@ -146,31 +148,20 @@ def _residual_config(formats: dict[str, int], weights: Message) -> Lc0Config:
         batch_norm=False,
         **shape,
     )
-    return _with_batch_norm(config, weights)
-
-
-def _with_batch_norm(config: Lc0Config, weights: Message) -> Lc0Config:
-    """The same shape, with batch norm after those convolutions where the file has it."""
-    fields = {name: getattr(config, name) for name in config.__dataclass_fields__}
-    normed = [name for name in config.convolutions() if layer_bytes(weights, *_conv_path(name), "bn_means")]
-    for name in normed:
-        if not layer_bytes(weights, *_conv_path(name), "bn_gammas") and layer_bytes(
-            weights, *_conv_path(name), "bn_betas"
-        ):
-            raise BadWeights("batch norm has betas but no gammas", place=place_of(_conv_path(name)))
-    return Lc0Config(**{**fields, "batch_norm": normed})
-
-
-def _conv_path(name: str) -> Path:
-    """ "residual.3.conv1" → ("residual", 3, "conv1")."""
-    return tuple(int(part) if part.isdigit() else part for part in name.split("."))
+    normed = []
+    for name in config.convolutions():
+        path = tuple(int(part) if part.isdigit() else part for part in name.split("."))
+        if layer_bytes(weights, *path, "bn_means"):
+            normed.append(name)
+            if layer_bytes(weights, *path, "bn_betas") and not layer_bytes(weights, *path, "bn_gammas"):
+                raise BadWeights("batch norm has betas but no gammas", place=place_of(path))
+    return replace(config, batch_norm=normed)
 
 
 def _encoders(weights: Message, path: Path, embedding: int, heads: int) -> tuple[EncoderConfig, ...]:
     """Sizes of the encoder layers in the repeated field at the path."""
-    return tuple(
-        _encoder(weights, (*path, number), embedding, heads) for number in range(len(find(weights, path) or ()))
-    )
+    numbers = range(len(find(weights, path) or ()))
+    return tuple(_encoder(weights, (*path, number), embedding, heads) for number in numbers)
 
 
 def _encoder(weights: Message, path: Path, embedding: int, heads: int) -> EncoderConfig:
@@ -179,29 +170,15 @@ def _encoder(weights: Message, path: Path, embedding: int, heads: int) -> Encode
             message = f"relative positional encodings are not supported; keima runs {SUPPORTED}"
             raise UnsupportedNetwork(message, place=place_of((*path, "mha", name)))
     smolgen = None
-    if find(weights, (*path, "mha", "smolgen")) is not None:
-        inner = (*path, "mha", "smolgen")
+    inner = (*path, "mha", "smolgen")
+    if find(weights, inner) is not None:
         smolgen = SmolgenConfig(
             compressed=_quotient(_entries(weights, *inner, "compress"), embedding, (*inner, "compress")),
             hidden=_width(weights, *inner, "dense1_b"),
             generated=_quotient(_width(weights, *inner, "dense2_b"), heads, (*inner, "dense2_b")),
         )
-    return EncoderConfig(
-        d_model=_width(weights, *path, "mha", "q_b"),
-        feedforward=_width(weights, *path, "ffn", "dense1_b"),
-        smolgen=smolgen,
-    )
-
-
-def _entries(weights: Message, *path: str | int) -> int:
-    """How many numbers the layer at the path holds."""
-    layer = find(weights, path)
-    if layer is None:
-        raise BadWeights("this layer is missing", place=place_of(path))
-    try:
-        return count(layer)
-    except KeimaError as error:
-        raise error.at(place=place_of(path)) from error
+    d_model, feedforward = _width(weights, *path, "mha", "q_b"), _width(weights, *path, "ffn", "dense1_b")
+    return EncoderConfig(d_model, feedforward, smolgen)
 
 
 def _quotient(number: int, by: int, path: Path) -> int:
@@ -225,42 +202,38 @@ def _attention_policy(weights: Message, path: Path, own: bool = True, shared: Pa
 
 
 def _transformer_config(formats: dict[str, int], weights: Message, multihead: bool) -> Lc0TransformerConfig:
-    """Shape of a transformer."""
     default = schema.DEFAULT_ACTIVATIONS[formats.get("default_activation", 0)]
     ffn, smolgen = (schema.ACTIVATIONS[formats.get(f"{name}_activation", 0)] for name in ("ffn", "smolgen"))
     embedding = _width(weights, "ip_emb_b")
     heads = weights.get("headcount", 0)
     dense = formats.get("input_embedding", 0) == 2
-    moves_left = formats.get("moves_left", 0) == 1
-    gating = layer_bytes(weights, "ip_mult_gate") > 0 and layer_bytes(weights, "ip_add_gate") > 0
+    made = _quotient(_entries(weights, "ip_emb_preproc_b"), SQUARES, ("ip_emb_preproc_b",)) if dense else None
     return Lc0TransformerConfig(
         embedding=embedding,
         heads=heads,
         encoders=_encoders(weights, ("encoder",), embedding, heads),
         position="dense" if dense else "map",
-        position_channels=_position_channels(weights) if dense else POSITION_CHANNELS,
+        position_channels=made or POSITION_CHANNELS,
         embedding_ffn=_width(weights, "ip_emb_ffn", "dense1_b") if dense else 0,
-        gating=gating,
-        input_format=INPUT_NAMES[formats.get("input", 1)],
+        gating=layer_bytes(weights, "ip_mult_gate") > 0 and layer_bytes(weights, "ip_add_gate") > 0,
+        input_format=_INPUT_NAMES[formats.get("input", 1)],
         activation=default,
         ffn_activation=default if ffn == "default" else ffn,
         smolgen_activation=default if smolgen == "default" else smolgen,
         policy_heads=_policy_heads(weights, multihead),
         value_heads=_value_heads(weights, multihead, 3 if formats["value"] == 2 else 1),
-        moves_left=_token_head(weights, (), "mov") if moves_left else None,
+        moves_left=_token_head(weights, (), "mov") if formats.get("moves_left", 0) == 1 else None,
     )
-
-
-def _position_channels(weights: Message) -> int:
-    path = ("ip_emb_preproc_b",)
-    return _quotient(_entries(weights, *path), SQUARES, path)
 
 
 def _policy_heads(weights: Message, multihead: bool) -> dict[str, AttentionPolicyConfig]:
     """Sizes of the policy heads by name; the plain format has one, "vanilla"."""
     if not multihead:
         return {"vanilla": _attention_policy(weights, ())}
-    _share_embedding(weights)
+    shared = weights.child("policy_heads")
+    for name in ("ip_pol_w", "ip_pol_b"):  # heads without an embedding may use that of `weights` itself
+        if shared.get(name) is None and weights.get(name) is not None:
+            shared.values[name] = weights.values.pop(name)
     heads = {}
     for name, field in POLICY_FIELDS.items():
         path: Path = ("policy_heads", field)
@@ -270,25 +243,13 @@ def _policy_heads(weights: Message, multihead: bool) -> dict[str, AttentionPolic
     return heads
 
 
-def _share_embedding(weights: Message) -> None:
-    """Heads without an embedding use that of `policy_heads`, or else of `weights` itself: move the latter there."""
-    shared = weights.child("policy_heads")
-    for name in ("ip_pol_w", "ip_pol_b"):
-        if shared.get(name) is None and weights.get(name) is not None:
-            shared.values[name] = weights.values.pop(name)
-
-
 def _value_heads(weights: Message, multihead: bool, outputs: int) -> dict[str, TokenHeadConfig]:
     """Sizes of the value heads by name; the plain format has one, "winner"."""
-    if not multihead:
-        heads = {"winner": _token_head(weights, (), "val")}
-    else:
-        present = {name: ("value_heads", field) for name, field in VALUE_FIELDS.items()}
-        heads = {
-            name: _token_head(weights, path, "val")
-            for name, path in present.items()
-            if name == "winner" or find(weights, path) is not None
-        }
+    paths: dict[str, Path] = {"winner": ()}
+    if multihead:
+        paths = {name: ("value_heads", name) for name in VALUE_FIELDS}
+        paths = {name: path for name, path in paths.items() if name == "winner" or find(weights, path) is not None}
+    heads = {name: _token_head(weights, path, "val") for name, path in paths.items()}
     if heads["winner"].outputs != outputs:
         message = f"the value head has {heads['winner'].outputs} outputs where its format asks for {outputs}"
         raise BadWeights(message, place="weights")

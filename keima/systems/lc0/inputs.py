@@ -65,7 +65,8 @@ from keima.games.chess.board import (
 )
 from keima.games.chess.position import Position
 from keima.jit import Record, Records, njit
-from keima.systems.encoding import Array, BaseEncoding, Batch, LegalMoves
+from keima.systems.encoding import Array, Batch, Encoding, LegalMoves
+from keima.systems.lc0.file_schema import INPUTS
 from keima.systems.lc0.moves import policy_indices, transform_square
 
 PLANES = 112
@@ -84,22 +85,13 @@ INPUT_FORMATS: dict[str, int] = {
 HISTORY_FILLS: dict[str, int] = {"no": 0, "fen_only": 1, "always": 2}
 """lc0's values of its option `--history-fill`."""
 
-_CASTLING_ROOKS = 2  # from this format on castling is drawn as rooks
-_CANONICAL = 3
-_HECTOPLIES = 4
+_CASTLING_ROOKS, _CANONICAL, _HECTOPLIES = 2, 3, 4  # from this format on castling is drawn as rooks, and so on
 _V2, _V2_ARMAGEDDON, _HECTOPLIES_ARMAGEDDON = 5, 133, 132
 _NO_FILL, _FEN_ONLY = 0, 1
+_REPEATED, _POSITION_PLANES = 12, 13
+_RIGHTS, _BLACK, _RULE50, _ARMAGEDDON, _ONES = 104, 108, 109, 110, 111
 
-_REPEATED = 12
-_POSITION_PLANES = 13
-_RIGHTS = 104
-_BLACK = 108
-_RULE50 = 109
-_ARMAGEDDON = 110
-_ONES = 111
-
-_EIGHT = np.uint64(8)
-_SIXTEEN = np.uint64(16)
+_EIGHT, _SIXTEEN = np.uint64(8), np.uint64(16)
 _HALF_FILES = np.uint64(0x0F0F_0F0F_0F0F_0F0F)  # files a–d
 _UPPER_HALF = np.uint64(0xFFFF_FFFF_0000_0000)  # ranks 5–8
 _ABOVE_DIAGONAL = np.uint64(0xE0C0_8000)  # of the squares e1–h4: above the diagonal h1–e4
@@ -263,16 +255,9 @@ def _write_rights(s: Record, input_format: int, masks: NDArray[np.uint64]) -> No
 
 @njit
 def position_masks(s: Record, input_format: int, history_fill: int, masks: NDArray[np.uint64]) -> int:
-    """The planes of a STATE as bitboards, all but plane 109 (a number, `rule50_value`).
+    """Write a STATE's planes as bitboards, uint64 [112], all but 109 (`rule50_value`); their canonical transform or 0.
 
-    Args:
-        s: one STATE record.
-        input_format: lc0's number of the format, a value of `INPUT_FORMATS`.
-        history_fill: a value of `HISTORY_FILLS`.
-        masks: uint64 [112], written.
-
-    Returns:
-        The canonical transform of the planes, 0 for formats without.
+    Format and fill are values of `INPUT_FORMATS` and `HISTORY_FILLS`.
     """
     masks[:] = ZERO
     canonical = input_format >= _CANONICAL
@@ -307,12 +292,11 @@ def rule50_value(s: Record, input_format: int) -> np.float32:
 def encode_lc0(
     states: Records, input_format: int, history_fill: int, planes: NDArray[np.float32], transforms: NDArray[np.int64]
 ) -> None:
-    """Encode N STATE records into float32 planes.
+    """Encode N STATE records.
 
     Args:
         states: [N] records of `keima.games.chess.board.STATE`.
-        input_format: a value of `INPUT_FORMATS`.
-        history_fill: a value of `HISTORY_FILLS`.
+        input_format, history_fill: values of `INPUT_FORMATS` and `HISTORY_FILLS`.
         planes: float32 [N, 112, 8, 8], C-contiguous, written.
         transforms: int64 [N], written: the canonical transform of each position's planes.
     """
@@ -334,17 +318,12 @@ def encode_lc0(
 
 
 @njit
-def _write_indices(
-    moves: NDArray[np.int16],
-    counts: NDArray[np.int32],
-    transforms: NDArray[np.int64],
-    indices: NDArray[np.int32],
-) -> None:
+def _write_indices(moves: Array, counts: Array, transforms: Array, indices: Array) -> None:
     for k in range(len(counts)):
         policy_indices(moves[k], counts[k], transforms[k], indices[k])
 
 
-class Lc0Encoding(BaseEncoding):
+class Lc0Encoding(Encoding):
     """Lc0's 112 planes and 1858 moves. The context has `transform` int64 [N], the canonical transform of each.
 
     Args:
@@ -370,9 +349,9 @@ class Lc0Encoding(BaseEncoding):
     def __repr__(self) -> str:
         return f"Lc0Encoding({self.input_format!r}, {self.history_fill!r})"
 
-    def shape(self, position: Any, symmetry: int = 0) -> tuple[int, int]:
+    def shape(self, position: Position, symmetry: int = 0) -> tuple[int, int]:
         """(8, 8)."""
-        return (8, 8)
+        return self.board
 
     def room(self, n: int, shape: tuple[int, int]) -> Batch:
         """A batch to be written."""
@@ -383,14 +362,7 @@ class Lc0Encoding(BaseEncoding):
         number, fill = INPUT_FORMATS[self.input_format], HISTORY_FILLS[self.history_fill]
         encode_lc0(records, number, fill, batch.inputs["planes"], batch.context["transform"])
 
-    def write_indices(
-        self,
-        moves: NDArray[np.int16],
-        counts: NDArray[np.int32],
-        symmetries: NDArray[np.int64],
-        batch: Batch,
-        indices: NDArray[np.int32],
-    ) -> None:
+    def write_indices(self, moves: Array, counts: Array, symmetries: Array, batch: Batch, indices: Array) -> None:
         """Write the policy index of every move, in the planes' frame."""
         _write_indices(moves, counts, batch.context["transform"], indices)
 
@@ -415,28 +387,11 @@ class Lc0Encoding(BaseEncoding):
 
 def _format_name(wanted: str | int) -> str:
     """Our name of an input format given by our name, lc0's number or lc0's name."""
-    if isinstance(wanted, str):
-        if wanted in INPUT_FORMATS:
-            return wanted
-        plain = wanted.removeprefix("INPUT_").lower()
-        for name in INPUT_FORMATS:
-            if plain in (_LC0_NAMES[name], _LC0_NAMES[name].upper()):
-                return name
-    else:
-        for name, number in INPUT_FORMATS.items():
-            if number == wanted:
-                return name
+    lc0_name = f"INPUT_{str(wanted).removeprefix('INPUT_').upper()}"
+    for name, number in INPUT_FORMATS.items():
+        if wanted in (name, number) or lc0_name == INPUTS[number]:
+            return name
     raise BadRequest(f"unknown Lc0 input format {wanted!r}; choose one of {', '.join(INPUT_FORMATS)}")
 
-
-_LC0_NAMES = {
-    "classical": "classical_112_plane",
-    "castling": "112_with_castling_plane",
-    "canonical": "112_with_canonicalization",
-    "canonical-hectoplies": "112_with_canonicalization_hectoplies",
-    "canonical-hectoplies-armageddon": "112_with_canonicalization_hectoplies_armageddon",
-    "canonical-v2": "112_with_canonicalization_v2",
-    "canonical-v2-armageddon": "112_with_canonicalization_v2_armageddon",
-}
 
 ENCODINGS = {"lc0": Lc0Encoding()}

@@ -26,23 +26,19 @@ Facts from lc0 `src/neural/encoder.cc` (move list) and `src/neural/tables/policy
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
-from keima.errors import BadRequest
 from keima.jit import njit
 
 MOVES = 1858
 """A, the length of Lc0's policy."""
-CONVOLUTION_PLANES = 80
 
 _DIRECTIONS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))
 _KNIGHT_STEPS = ((1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2))
 _SQUARES = [file + rank for rank in "12345678" for file in "abcdefgh"]
-_LETTERS = {0: "", 2: "b", 3: "r", 4: "q"}  # promotion as the chess kernel numbers pieces
-
-Move = tuple[int, int, int]
-"""(from, to, promotion): squares 0–63 from the side to move; promotion 0 none or knight, 2 bishop, 3 rook, 4 queen."""
 
 
 def _plain_plane(source: int, target: int) -> int | None:
@@ -56,45 +52,42 @@ def _plain_plane(source: int, target: int) -> int | None:
     return None
 
 
-def _all_moves() -> tuple[list[Move], list[int]]:
-    """The moves in the order of their indices, and the plane of each."""
-    moves: list[Move] = []
-    planes: list[int] = []
+def _all_moves() -> Iterator[tuple[int, int, int, int]]:
+    """(from, to, promotion, plane) of each move in the order of the indices, promotion as in `POLICY_INDEX`."""
     for source in range(64):
         for target in range(64):
             plane = _plain_plane(source, target)
             if plane is not None:
-                moves.append((source, target, 0))
-                planes.append(plane)
+                yield source, target, 0, plane
     for source in range(48, 56):
         for target in range(max(56, source + 7), min(64, source + 10)):
             for promotion in (4, 3, 2):
-                moves.append((source, target, promotion))
-                planes.append(64 + 3 * (target - source - 7) + (3, 2, 4).index(promotion))
-    return moves, planes
+                yield source, target, promotion, 64 + 3 * (target - source - 7) + (3, 2, 4).index(promotion)
 
 
-_MOVES, _PLANES = _all_moves()
+_FROM, _TO, _PROMOTION, _PLANE = np.array(list(_all_moves()), np.int64).T
 
-MOVE_NAMES: tuple[str, ...] = tuple(_SQUARES[s] + _SQUARES[t] + _LETTERS[p] for s, t, p in _MOVES)
+MOVE_NAMES = tuple(
+    _SQUARES[source] + _SQUARES[target] + ("", "n", "b", "r", "q")[promotion]
+    for source, target, promotion, _ in _all_moves()
+)
 """UCI-like name of each policy index, from the side to move."""
 
-CONVOLUTION_INDEX: NDArray[np.int64] = np.array(
-    [plane * 64 + move[0] for plane, move in zip(_PLANES, _MOVES, strict=True)], np.int64
-)
+CONVOLUTION_INDEX: NDArray[np.int64] = _PLANE * 64 + _FROM
 """int64 [1858]: where in the flattened 80 × 8 × 8 output of the convolutional head each policy index stands."""
 
-POLICY_OF_CONVOLUTION: NDArray[np.int64] = np.full(CONVOLUTION_PLANES * 64, -1, np.int64)
-"""int64 [5120]: the policy index each entry of the flattened 80 × 8 × 8 output stands for, or −1: the way back."""
-POLICY_OF_CONVOLUTION[CONVOLUTION_INDEX] = np.arange(MOVES)
+ATTENTION_INDEX: NDArray[np.int64] = np.where(
+    _PROMOTION == 0, _FROM * 64 + _TO, 64 * 64 + ((_FROM - 48) * 8 + _TO - 56) * 3 + 4 - _PROMOTION
+)
+"""int64 [1858]: where each policy index stands among the attention policy's 64 × 64 pairs of squares and, after them,
+8 × 8 × 3 promotions: file left, file reached, queen or rook or bishop (`tables/attention_policy_map.h`)."""
 
 POLICY_INDEX: NDArray[np.int16] = np.full((5, 64, 64), -1, np.int16)
 """int16 [promotion, from, to]: the policy index of a move, or −1.
 
 Promotion 0 none, 1 knight, 2 bishop, 3 rook, 4 queen.
 """
-for _index, (_source, _target, _promotion) in enumerate(_MOVES):
-    POLICY_INDEX[_promotion, _source, _target] = _index
+POLICY_INDEX[_PROMOTION, _FROM, _TO] = np.arange(MOVES)
 POLICY_INDEX[1] = POLICY_INDEX[0]
 
 
@@ -126,18 +119,3 @@ def policy_indices(moves: NDArray[np.integer], count: int, transform: int, indic
     for n in range(count):
         move: int = np.int64(moves[n])  # type: ignore[assignment]
         indices[n] = policy_index(move, transform)
-
-
-def index_of(name: str) -> int:
-    """The policy index of a move named from the side to move ("e2e4", "e1h1", "a7a8q"; "a7a8n" is "a7a8").
-
-    Raises:
-        BadRequest: no policy index has that name.
-    """
-    plain = name.removesuffix("n")
-    if plain not in _INDEX_OF_NAME:
-        raise BadRequest(f"{name!r} is no move of Lc0's policy")
-    return _INDEX_OF_NAME[plain]
-
-
-_INDEX_OF_NAME = {name: index for index, name in enumerate(MOVE_NAMES)}

@@ -15,12 +15,12 @@ layer of 128 is fully connected; mish, where a network has it, also replaces ReL
     moves left 1×1 to 8, activation, fully connected to 128, activation, fully connected to 1, ReLU
 
 Square a1 is row 0, column 0 of a plane, always seen from the side to move. Networks whose body is a transformer stand
-in `networks/lc0_transformer.py`.
+in `transformer.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,23 +31,17 @@ from torch import Tensor, nn
 
 from keima.errors import BadRequest
 from keima.plain import Data
-from keima.systems.lc0.attention import (
-    POLICY_SIZE,
-    SQUARES,
-    AttentionPolicy,
-    AttentionPolicyConfig,
-    activate_rows,
-    activation,
-)
-from keima.systems.lc0.inputs import Lc0Encoding
-from keima.systems.lc0.moves import CONVOLUTION_INDEX
+from keima.systems.lc0.attention import SQUARES, AttentionPolicy, AttentionPolicyConfig, activate_rows, activation
+from keima.systems.lc0.inputs import PLANES, Lc0Encoding
+from keima.systems.lc0.moves import CONVOLUTION_INDEX, MOVES
 from keima.systems.network import Array, Heads, Network, NetworkEntry, NetworkKind, NetworkTable, Pedigree, softmax
 
-INPUT_PLANES = 112
 BATCH_NORM_EPSILON = 1e-5  # network_legacy.cc
-CONVOLUTION_PLANES_USED = 73
-POLICIES = ("convolution", "classical", "attention")
-VALUES = ("wdl", "classical")
+_CHOICES = {
+    "policy": ("convolution", "classical", "attention"),
+    "value": ("wdl", "classical"),
+    "activation": ("relu", "mish"),
+}
 
 
 @dataclass(frozen=True)
@@ -59,13 +53,9 @@ class Lc0Config:
         channels: C, filters of the tower.
         se_channels: width of squeeze-and-excitation; 0 for none; a sequence of B where blocks differ.
         input_format: which of Lc0's input formats the planes follow, as `Lc0Encoding` names them.
-        policy: "convolution", "classical" or "attention".
+        policy: "convolution", "classical" or "attention"; the last with sizes of its own, `attention_policy`.
         policy_channels: planes of the policy head: at least 73 (usually 80) for convolution, P for classical.
-        attention_policy: sizes of the attention policy; None for the other two.
         value: "wdl" (win, draw, loss) or "classical" (one number).
-        value_channels, value_hidden: planes and hidden width of the value head.
-        moves_left: has a moves-left head.
-        moves_left_channels, moves_left_hidden: its planes and hidden width.
         activation: "relu" or "mish", everywhere but at the heads' ends.
         batch_norm: True: every convolution but the policy's last is followed by batch norm, as networks are trained;
             False: none, as in files with folded batch norm; or the names of those that are ("input",
@@ -97,18 +87,26 @@ class Lc0Config:
         for name in ("blocks", "channels", "policy_channels", "value_channels", "value_hidden"):
             if getattr(self, name) < 1:
                 raise BadRequest(f"{name} must be at least 1, got {getattr(self, name)}")
-        _check_choice("policy", self.policy, POLICIES)
-        _check_choice("value", self.value, VALUES)
-        _check_choice("activation", self.activation, ("relu", "mish"))
-        if self.policy == "convolution" and self.policy_channels < CONVOLUTION_PLANES_USED:
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise BadRequest(f"unknown {name} {getattr(self, name)!r}; choose one of {', '.join(choices)}")
+        if self.policy == "convolution" and self.policy_channels < 73:
             raise BadRequest(f"a convolution policy has at least 73 planes, got {self.policy_channels}")
         if (self.policy == "attention") != (self.attention_policy is not None):
             raise BadRequest("attention_policy is given with policy='attention' and only then")
-        widths = [self.se_channels] * self.blocks if isinstance(self.se_channels, int) else list(self.se_channels)
-        if len(widths) != self.blocks:
-            raise BadRequest(f"se_channels names {len(widths)} blocks of {self.blocks}")
-        object.__setattr__(self, "se_channels", tuple(widths))
-        object.__setattr__(self, "batch_norm", self._normed())
+        if len(self.se_widths) != self.blocks:
+            raise BadRequest(f"se_channels names {len(self.se_widths)} blocks of {self.blocks}")
+        object.__setattr__(self, "se_channels", tuple(self.se_widths))
+        object.__setattr__(self, "batch_norm", self._norm_names())
+
+    @property
+    def se_widths(self) -> Sequence[int]:
+        """Width of squeeze-and-excitation in each block."""
+        return [self.se_channels] * self.blocks if isinstance(self.se_channels, int) else self.se_channels
+
+    def has_norm(self, name: str) -> bool:
+        """Whether batch norm follows the convolution of that name."""
+        return not isinstance(self.batch_norm, bool) and name in self.batch_norm
 
     def convolutions(self) -> list[str]:
         """Names of the network's convolutions, in the order of the file format's description."""
@@ -118,8 +116,7 @@ class Lc0Config:
         names += {"convolution": ["policy1", "policy"], "classical": ["policy"], "attention": []}[self.policy]
         return [*names, "value", *(["moves_left"] if self.moves_left else [])]
 
-    def _normed(self) -> tuple[str, ...]:
-        """`batch_norm` as the names of the convolutions it stands for."""
+    def _norm_names(self) -> tuple[str, ...]:
         names = self.convolutions()
         if isinstance(self.batch_norm, bool):
             last = "policy" if self.policy == "convolution" else None
@@ -128,11 +125,6 @@ class Lc0Config:
         if unknown:
             raise BadRequest(f"batch_norm names no convolution of this network: {', '.join(sorted(unknown))}")
         return tuple(name for name in names if name in self.batch_norm)
-
-
-def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise BadRequest(f"unknown {name} {value!r}; choose one of {', '.join(choices)}")
 
 
 @dataclass(frozen=True)
@@ -151,7 +143,7 @@ class Lc0Output:
 
 
 class ConvBlock(nn.Module):
-    """Convolution with bias, and batch norm where the network has it unfolded: [N, in, 8, 8] → [N, out, 8, 8]."""
+    """Convolution with bias, and batch norm where the network has it unfolded."""
 
     def __init__(self, inputs: int, outputs: int, kernel: int, batch_norm: bool) -> None:
         super().__init__()
@@ -165,10 +157,7 @@ class ConvBlock(nn.Module):
 
 
 class SqueezeExcitation(nn.Module):
-    """Scale and shift each channel by what the whole board holds: sigmoid(W) · x + B (arXiv:1709.01507; `se_unit.cc`).
-
-    W and B are the halves of a two-layer perceptron of the channels' means.
-    """
+    """sigmoid(W) · x + B, W and B made by a perceptron of the channels' means (arXiv:1709.01507; `se_unit.cc`)."""
 
     def __init__(self, channels: int, squeezed: int, activate: str) -> None:
         super().__init__()
@@ -180,12 +169,9 @@ class SqueezeExcitation(nn.Module):
         """[N, C, 8, 8] → [N, C, 8, 8]."""
         squeezed = activate_rows(self.activate, self.fc1(x.mean(dim=(2, 3))))
         # one linear layer a half: OpenVINO then needs no node that splits them (6 % of a 6×64 network's time)
-        w, b = (F.linear(squeezed, *half)[:, :, None, None] for half in self._halves())
+        halves = zip(self.fc2.weight.chunk(2), self.fc2.bias.chunk(2), strict=True)
+        w, b = (F.linear(squeezed, *half)[:, :, None, None] for half in halves)
         return torch.sigmoid(w) * x + b
-
-    def _halves(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Weight and bias that make W, and those that make B."""
-        return zip(self.fc2.weight.chunk(2), self.fc2.bias.chunk(2), strict=True)
 
 
 class ResidualBlock(nn.Module):
@@ -193,15 +179,11 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, config: Lc0Config, index: int) -> None:
         super().__init__()
-        names = (f"residual.{index}.conv1", f"residual.{index}.conv2")
-        widths: Any = config.se_channels
+        channels, squeezed = config.channels, config.se_widths[index]
         self.activate = activation(config.activation)
-        self.conv1, self.conv2 = (
-            ConvBlock(config.channels, config.channels, 3, name in _normed(config)) for name in names
-        )
-        self.se: nn.Module = nn.Identity()
-        if widths[index]:
-            self.se = SqueezeExcitation(config.channels, widths[index], config.activation)
+        self.conv1 = ConvBlock(channels, channels, 3, config.has_norm(f"residual.{index}.conv1"))
+        self.conv2 = ConvBlock(channels, channels, 3, config.has_norm(f"residual.{index}.conv2"))
+        self.se = SqueezeExcitation(channels, squeezed, config.activation) if squeezed else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
         """[N, C, 8, 8] → [N, C, 8, 8]."""
@@ -209,13 +191,13 @@ class ResidualBlock(nn.Module):
 
 
 class ConvolutionPolicy(nn.Module):
-    """Two convolutions to 80 planes, of which the 1858 moves are gathered: [N, C, 8, 8] → [N, 1858]."""
+    """Two convolutions to 80 planes, of which the 1858 moves are gathered."""
 
     def __init__(self, config: Lc0Config) -> None:
         super().__init__()
         self.activate = activation(config.activation)
-        self.policy1 = ConvBlock(config.channels, config.channels, 3, "policy1" in _normed(config))
-        self.policy = ConvBlock(config.channels, config.policy_channels, 3, "policy" in _normed(config))
+        self.policy1 = ConvBlock(config.channels, config.channels, 3, config.has_norm("policy1"))
+        self.policy = ConvBlock(config.channels, config.policy_channels, 3, config.has_norm("policy"))
         self.register_buffer("gather", torch.from_numpy(CONVOLUTION_INDEX.copy()), persistent=False)
         self.gather: Tensor
 
@@ -226,13 +208,13 @@ class ConvolutionPolicy(nn.Module):
 
 
 class ClassicalPolicy(nn.Module):
-    """A 1×1 convolution and one fully connected layer: [N, C, 8, 8] → [N, 1858]."""
+    """A 1×1 convolution and one fully connected layer."""
 
     def __init__(self, config: Lc0Config) -> None:
         super().__init__()
         self.activate = activation(config.activation)
-        self.policy = ConvBlock(config.channels, config.policy_channels, 1, "policy" in _normed(config))
-        self.fc = nn.Linear(config.policy_channels * SQUARES, POLICY_SIZE)
+        self.policy = ConvBlock(config.channels, config.policy_channels, 1, config.has_norm("policy"))
+        self.fc = nn.Linear(config.policy_channels * SQUARES, MOVES)
 
     def forward(self, x: Tensor) -> Tensor:
         """[N, C, 8, 8] → logits [N, 1858]."""
@@ -247,12 +229,11 @@ class SquareAttentionPolicy(nn.Module):
         super().__init__()
         sizes = config.attention_policy or AttentionPolicyConfig(config.channels, config.channels)
         self.embedding = nn.Linear(config.channels, sizes.embedding)
-        self.attention = AttentionPolicy(sizes, smolgen_activation="none", ffn_activation="selu")
+        self.attention = AttentionPolicy(sizes, smolgen="none", ffn="selu")
 
     def forward(self, x: Tensor) -> Tensor:
         """[N, C, 8, 8] → logits [N, 1858]."""
-        tokens = x.flatten(2).transpose(1, 2)
-        logits: Tensor = self.attention(F.selu(self.embedding(tokens)))
+        logits: Tensor = self.attention(F.selu(self.embedding(x.flatten(2).transpose(1, 2))))
         return logits
 
 
@@ -262,7 +243,7 @@ class ValueHead(nn.Module):
     def __init__(self, config: Lc0Config) -> None:
         super().__init__()
         self.activate = activation(config.activation)
-        self.value = ConvBlock(config.channels, config.value_channels, 1, "value" in _normed(config))
+        self.value = ConvBlock(config.channels, config.value_channels, 1, config.has_norm("value"))
         self.fc1 = nn.Linear(config.value_channels * SQUARES, config.value_hidden)
         self.fc2 = nn.Linear(config.value_hidden, 3 if config.value == "wdl" else 1)
 
@@ -279,7 +260,7 @@ class MovesLeftHead(nn.Module):
     def __init__(self, config: Lc0Config) -> None:
         super().__init__()
         self.activate = activation(config.activation)
-        self.moves_left = ConvBlock(config.channels, config.moves_left_channels, 1, "moves_left" in _normed(config))
+        self.moves_left = ConvBlock(config.channels, config.moves_left_channels, 1, config.has_norm("moves_left"))
         self.fc1 = nn.Linear(config.moves_left_channels * SQUARES, config.moves_left_hidden)
         self.fc2 = nn.Linear(config.moves_left_hidden, 1)
 
@@ -292,37 +273,52 @@ class MovesLeftHead(nn.Module):
 _POLICY_HEADS = {"convolution": ConvolutionPolicy, "classical": ClassicalPolicy, "attention": SquareAttentionPolicy}
 
 
-def _normed(config: Lc0Config) -> tuple[str, ...]:
-    """The names of the convolutions with batch norm (after `__post_init__`, `batch_norm` always is those)."""
-    names: Any = config.batch_norm
-    return tuple(names)
-
-
-class Lc0Network(Network):
-    """A residual Lc0 network (also Maia's): NETWORK_CLASSICAL and NETWORK_SE of the file format.
-
-    Args:
-        config: its shape; the default is 10×128 with squeeze-and-excitation, convolution policy, WDL and moves left.
+class Lc0Base(Network):
+    """What residual networks and transformers share.
 
     Attributes:
-        config: as given.
         file_notes: what the reader of its file remembers so that the writer can give the same file back; empty for
             fresh networks.
     """
 
     system = "lc0"
 
-    def __init__(self, config: Lc0Config | None = None) -> None:
+    def __init__(self, config: Any, name: str) -> None:
         super().__init__()
-        self.config = config = config or Lc0Config()
-        self.encoding = Lc0Encoding(input_format=config.input_format)
-        self.pedigree = Pedigree(name=f"lc0-{config.blocks}x{config.channels}")
+        self.config = config
+        self.encoding = Lc0Encoding(config.input_format)
+        self.pedigree = Pedigree(name)
         self.file_notes: Data = {}
         self.input_names = ("planes",)
-        self.output_names = ("policy", "value", *(("moves_left",) if config.moves_left else ()))
-
+        self.output_names = ("policy", "value", "moves_left") if config.moves_left else ("policy", "value")
         self.activate = activation(config.activation)
-        self.stem = ConvBlock(INPUT_PLANES, config.channels, 3, "input" in _normed(config))
+
+    def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
+        """Logits as they are; the value as win, draw, loss.
+
+        With a classical value head a draw has no probability, as Lc0 reports it: win = (1 + q) / 2, loss = (1 − q) / 2.
+        """
+        raw = np.asarray(outputs["value"], dtype=np.float32)
+        if raw.shape[1] == 1:
+            q = np.tanh(raw[:, 0])
+            wdl = np.stack([(1 + q) / 2, np.zeros_like(q), (1 - q) / 2], axis=1)
+        else:
+            wdl = softmax(raw)
+            q = wdl[:, 0] - wdl[:, 2]
+        return Heads(policy=outputs["policy"], wdl=wdl, value=q, moves_left=outputs.get("moves_left"))
+
+
+class Lc0Network(Lc0Base):
+    """A residual Lc0 network (also Maia's): NETWORK_CLASSICAL and NETWORK_SE of the file format.
+
+    Args:
+        config: its shape; the default is 10×128 with squeeze-and-excitation, convolution policy, WDL and moves left.
+    """
+
+    def __init__(self, config: Lc0Config | None = None) -> None:
+        config = config or Lc0Config()
+        super().__init__(config, f"lc0-{config.blocks}x{config.channels}")
+        self.stem = ConvBlock(PLANES, config.channels, 3, config.has_norm("input"))
         self.tower = nn.Sequential(*(ResidualBlock(config, index) for index in range(config.blocks)))
         self.policy_head = _POLICY_HEADS[config.policy](config)
         self.value_head = ValueHead(config)
@@ -333,31 +329,6 @@ class Lc0Network(Network):
         x = self.tower(self.activate(self.stem(planes)))
         moves_left = self.moves_left_head(x) if self.moves_left_head is not None else None
         return Lc0Output(policy=self.policy_head(x), value=self.value_head(x), moves_left=moves_left)
-
-    def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
-        """See `decode_lc0`."""
-        return decode_lc0(outputs)
-
-
-def decode_lc0(outputs: Mapping[str, Array]) -> Heads:
-    """Raw outputs of any Lc0 network → answers for the side to move.
-
-    Args:
-        outputs: `policy` [N, 1858], `value` [N, 3] (logits of win, draw, loss) or [N, 1] (before tanh), and
-            `moves_left` [N] where the network has it.
-
-    Returns:
-        Logits as they are. With a classical value head a draw has no probability, as Lc0 reports it:
-        win = (1 + q) / 2 and loss = (1 − q) / 2.
-    """
-    raw = np.asarray(outputs["value"], dtype=np.float32)
-    if raw.shape[1] == 1:
-        q = np.tanh(raw[:, 0])
-        wdl = np.stack([(1 + q) / 2, np.zeros_like(q), (1 - q) / 2], axis=1)
-    else:
-        wdl = softmax(raw)
-        q = wdl[:, 0] - wdl[:, 2]
-    return Heads(policy=outputs["policy"], wdl=wdl, value=q, moves_left=outputs.get("moves_left"))
 
 
 _SMALL = {"blocks": 2, "channels": 16, "se_channels": 8}

@@ -1,7 +1,7 @@
 """Leela Chess Zero's transformers: NETWORK_ATTENTIONBODY with one head of each kind or several.
 
 Sources: lc0 v0.33, `src/neural/backends/blas/network_blas.cc` and `src/neural/network_legacy.cc`. The layers stand in
-`networks/lc0_attention.py`.
+`attention.py`.
 
     input      112 planes → 64 tokens (a1, b1, ... h8, seen from the side to move) of 112 numbers each
     position   "map": 64 constants a token, +1 where a queen or knight could go, −1 the square itself
@@ -39,16 +39,14 @@ from keima.systems.lc0.attention import (
     activate_rows,
     activation,
     check_heads,
-    reachable,
 )
-from keima.systems.lc0.inputs import Lc0Encoding
-from keima.systems.lc0.network import INPUT_PLANES, Lc0Output, decode_lc0
-from keima.systems.network import Array, Heads, Network, NetworkEntry, NetworkKind, NetworkTable, Pedigree
+from keima.systems.lc0.inputs import PLANES
+from keima.systems.lc0.moves import POLICY_INDEX
+from keima.systems.lc0.network import Lc0Base, Lc0Output
+from keima.systems.network import NetworkEntry, NetworkKind, NetworkTable
 
 POSITION_CHANNELS = 64
 PIECE_PLANES = 12
-POLICY_HEADS = ("vanilla", "optimistic", "soft", "opponent")
-VALUE_HEADS = ("winner", "q", "st")
 
 
 @dataclass(frozen=True)
@@ -72,12 +70,11 @@ class Lc0TransformerConfig:
         position_channels: numbers a token the dense position layer makes; 64 for the map.
         embedding_ffn: hidden width of the embedding's feed-forward network; 0 for the map, which has none.
         gating: the embedding is multiplied and shifted per square and channel.
-        input_format: which of Lc0's input formats the planes follow, as `Lc0Encoding` names them.
+        input_format: of the planes, as `Lc0Encoding` names it.
         activation: "relu" or "mish", wherever no other is said.
         ffn_activation, smolgen_activation: inside feed-forward networks and smolgen; names of
             `keima.systems.lc0.attention.ACTIVATIONS`.
-        policy_heads: sizes by name; "vanilla" at least.
-        value_heads: sizes by name; "winner" at least.
+        policy_heads, value_heads: sizes by name; "vanilla" and "winner" at least.
         moves_left: sizes of the moves-left head; None for none.
 
     Raises:
@@ -131,7 +128,7 @@ class Embedding(nn.Module):
         super().__init__()
         self.activate = activation(config.activation)
         self.alpha = alpha(config)
-        self.dense = nn.Linear(INPUT_PLANES + config.position_channels, config.embedding)
+        self.dense = nn.Linear(PLANES + config.position_channels, config.embedding)
         self.preprocess: nn.Linear | None = None
         self.norm: nn.Module = nn.Identity()
         self.ffn: FeedForward | None = None
@@ -149,13 +146,12 @@ class Embedding(nn.Module):
     def forward(self, planes: Tensor) -> Tensor:
         """[N, 112, 8, 8] → [N, 64, E]."""
         tokens = planes.flatten(2).transpose(1, 2)
-        x = self.norm(self.activate(self.dense(torch.cat([tokens, self._position(tokens)], dim=2))))
+        x: Tensor = self.norm(self.activate(self.dense(torch.cat([tokens, self._position(tokens)], dim=2))))
         if self.mult_gate is not None and self.add_gate is not None:
             x = x * self.mult_gate.t() + self.add_gate.t()
         if self.ffn is not None:
             x = self.ffn_norm(x + self.alpha * self.ffn(x))
-        embedded: Tensor = x
-        return embedded
+        return x
 
     def _position(self, tokens: Tensor) -> Tensor:
         """What is known of each square's place: [N, 64, 112] → [N, 64, position channels]."""
@@ -167,7 +163,7 @@ class Embedding(nn.Module):
 
 
 class TokenHead(nn.Module):
-    """Tokens → hidden layer → outputs: [N, 64, E] → [N, outputs]."""
+    """A dense layer on each square → hidden layer → outputs."""
 
     def __init__(self, embedding: int, config: TokenHeadConfig, activate: str) -> None:
         super().__init__()
@@ -183,49 +179,31 @@ class TokenHead(nn.Module):
         return out
 
 
-class Lc0Transformer(Network):
+class Lc0Transformer(Lc0Base):
     """An Lc0 network with an attention body.
 
-    Args:
-        config: its shape.
-
     Attributes:
-        config: as given.
         policy_name, value_name: the heads `forward` answers with.
-        file_notes: what the reader of its file remembers so that the writer can give the same file back.
     """
 
-    system = "lc0"
-
     def __init__(self, config: Lc0TransformerConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.encoding = Lc0Encoding(input_format=config.input_format)
-        self.pedigree = Pedigree(name=f"lc0-transformer-{len(config.encoders)}x{config.embedding}")
-        self.file_notes: Data = {}
+        super().__init__(config, f"lc0-transformer-{len(config.encoders)}x{config.embedding}")
         self.policy_name, self.value_name = "vanilla", "winner"
-        self.input_names = ("planes",)
-        self.output_names = ("policy", "value", *(("moves_left",) if config.moves_left else ()))
-        self.activate = activation(config.activation)
         self.embedding = Embedding(config)
-        self.encoders = nn.ModuleList(_encoder(config, sizes) for sizes in config.encoders)
+        inner = config.smolgen_activation, config.ffn_activation
+        epsilon = 1e-3 if config.position == "dense" else 1e-6
+        self.encoders = nn.ModuleList(
+            EncoderLayer(config.embedding, config.heads, sizes, *inner, alpha(config), epsilon)
+            for sizes in config.encoders
+        )
         self.smolgen_maps = _smolgen_maps(config)
-        self._build_heads(config)
 
-    def _build_heads(self, config: Lc0TransformerConfig) -> None:
-        """Policy heads with their embeddings ("shared" for those without their own), value heads, moves left."""
-        embeddings = {
-            name if sizes.own_embedding else "shared": sizes.embedding for name, sizes in config.policy_heads.items()
-        }
-        self.policy_embeddings = nn.ModuleDict(
-            {name: nn.Linear(config.embedding, width) for name, width in embeddings.items()}
-        )
-        inner = {"smolgen_activation": config.smolgen_activation, "ffn_activation": config.ffn_activation}
-        self.policy_heads = nn.ModuleDict(
-            {name: AttentionPolicy(sizes, **inner) for name, sizes in config.policy_heads.items()}
-        )
+        policies, values = config.policy_heads.items(), config.value_heads.items()
+        widths = {name if sizes.own_embedding else "shared": sizes.embedding for name, sizes in policies}
+        self.policy_embeddings = nn.ModuleDict({n: nn.Linear(config.embedding, width) for n, width in widths.items()})
+        self.policy_heads = nn.ModuleDict({name: AttentionPolicy(sizes, *inner) for name, sizes in policies})
         self.value_heads = nn.ModuleDict(
-            {name: TokenHead(config.embedding, sizes, config.activation) for name, sizes in config.value_heads.items()}
+            {name: TokenHead(config.embedding, sizes, config.activation) for name, sizes in values}
         )
         self.moves_left_head: TokenHead | None = None
         if config.moves_left is not None:
@@ -259,34 +237,14 @@ class Lc0Transformer(Network):
         logits: Tensor = self.policy_heads[self.policy_name](tokens, self.smolgen_maps)
         return logits
 
-    def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
-        """See `keima.systems.lc0.network.decode_lc0`."""
-        return decode_lc0(outputs)
-
 
 def alpha(config: Lc0TransformerConfig) -> float:
     """α = (2 L)^(−1/4), what a branch is scaled by before it is added; L the number of encoders."""
     return float(np.float32((2.0 * len(config.encoders)) ** -0.25))
 
 
-def _encoder(config: Lc0TransformerConfig, sizes: EncoderConfig) -> EncoderLayer:
-    return EncoderLayer(
-        config.embedding,
-        config.heads,
-        sizes,
-        smolgen_activation=config.smolgen_activation,
-        ffn_activation=config.ffn_activation,
-        alpha=alpha(config),
-        epsilon=1e-3 if config.position == "dense" else 1e-6,
-    )
-
-
 def _smolgen_maps(config: Lc0TransformerConfig) -> nn.Parameter | None:
-    """The 64×64 maps all smolgens mix, [4096, generated]; None where no encoder has smolgen.
-
-    Raises:
-        BadRequest: smolgens of different sizes, which cannot share them.
-    """
+    """The 64×64 maps all smolgens mix, [4096, generated]; None where no encoder has smolgen."""
     every = [*config.encoders, *(e for head in config.policy_heads.values() for e in head.encoders)]
     widths = {encoder.smolgen.generated for encoder in every if encoder.smolgen is not None}
     if not widths:
@@ -301,7 +259,7 @@ def _smolgen_maps(config: Lc0TransformerConfig) -> nn.Parameter | None:
 
 def position_map() -> np.ndarray:
     """float32 [64, 64]: +1 where a queen or knight could go on an empty board, −1 on the diagonal, else 0."""
-    return (reachable().astype(np.float32) - np.eye(SQUARES, dtype=np.float32)).astype(np.float32)
+    return (POLICY_INDEX[0] >= 0) - np.eye(SQUARES, dtype=np.float32)
 
 
 def _encoders(count: int, width: int, feedforward: int) -> list[dict[str, object]]:

@@ -20,10 +20,9 @@ from keima.systems.lc0.attention import (
     EncoderConfig,
     EncoderLayer,
     SmolgenConfig,
-    attention_index,
 )
-from keima.systems.lc0.moves import MOVE_NAMES
-from keima.systems.lc0.network import ConvBlock, Lc0Config, Lc0Network, SqueezeExcitation, decode_lc0
+from keima.systems.lc0.moves import ATTENTION_INDEX, MOVE_NAMES
+from keima.systems.lc0.network import ConvBlock, Lc0Config, Lc0Network, SqueezeExcitation
 from keima.systems.lc0.transformer import Lc0Transformer, Lc0TransformerConfig, TokenHeadConfig, position_map
 
 SQUARES = [file + rank for rank in "12345678" for file in "abcdefgh"]
@@ -179,15 +178,7 @@ def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
 def test_encoder_formula() -> None:
     """Attention with smolgen head by head and square by square, post-norm with α, against plain NumPy."""
     alpha, epsilon, heads = 0.7, 1e-3, 2
-    layer = EncoderLayer(
-        4,
-        heads,
-        EncoderConfig(6, 5, SMOLGEN),
-        smolgen_activation="swish",
-        ffn_activation="relu_2",
-        alpha=alpha,
-        epsilon=epsilon,
-    )
+    layer = EncoderLayer(4, heads, EncoderConfig(6, 5, SMOLGEN), "swish", "relu_2", alpha, epsilon)
     with torch.no_grad():
         for parameter in layer.parameters():
             parameter.copy_(torch.randn(parameter.shape))
@@ -225,7 +216,7 @@ def test_encoder_formula() -> None:
 
 def test_attention_policy_formula() -> None:
     """Move by move, from its name: query(from) · key(to) / √d, and for q, r, b the offsets of the file reached."""
-    head = AttentionPolicy(AttentionPolicyConfig(4, 3), smolgen_activation="none", ffn_activation="selu").eval()
+    head = AttentionPolicy(AttentionPolicyConfig(4, 3), smolgen="none", ffn="selu").eval()
     x = torch.randn(1, 64, 4)
     with torch.no_grad():
         logits = head(x)[0].numpy()
@@ -240,7 +231,7 @@ def test_attention_policy_formula() -> None:
 
 
 def test_attention_index_is_a_table_of_different_places() -> None:
-    index = attention_index()
+    index = ATTENTION_INDEX
     assert len(set(index.tolist())) == 1858
     assert (index[0], index[1791], index[1792], index[1857]) == (1, 63 * 64 + 62, 4096, 4096 + 24 * 7 + 3 * 7 + 2)
 
@@ -278,7 +269,7 @@ def test_activations(name: str, at_minus_one: float, at_two: float) -> None:
 
 def test_decode_wdl() -> None:
     policy = np.zeros((1, 1858), np.float32)
-    heads = decode_lc0({"policy": policy, "value": np.log(np.array([[0.5, 0.3, 0.2]], np.float32))})
+    heads = residual().decode({"policy": policy, "value": np.log(np.array([[0.5, 0.3, 0.2]], np.float32))}, {})
     assert heads.policy is policy
     assert heads.wdl is not None
     assert heads.value is not None
@@ -290,7 +281,8 @@ def test_decode_wdl() -> None:
 def test_decode_classical() -> None:
     """q = tanh; lc0 reports no draws for such a network."""
     raw = np.array([[0.0], [100.0], [-0.5]], np.float32)
-    heads = decode_lc0({"policy": np.zeros((3, 1858), np.float32), "value": raw, "moves_left": raw[:, 0]})
+    outputs = {"policy": np.zeros((3, 1858), np.float32), "value": raw, "moves_left": raw[:, 0]}
+    heads = residual().decode(outputs, {})
     assert heads.wdl is not None
     assert heads.value is not None
     np.testing.assert_allclose(heads.value, [0, 1, np.tanh(-0.5)], atol=1e-6)
