@@ -10,7 +10,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,9 +50,7 @@ class Batch:
         return Batch(inputs, context)
 
 
-def decoding_context(
-    first_to_move: NDArray[np.bool_], no_result_allowed: NDArray[np.bool_] | None = None
-) -> dict[str, Array]:
+def decoding_context(first_to_move: Array, no_result_allowed: Array | None = None) -> dict[str, Array]:
     """What `Network.decode` needs of N positions besides a network's outputs.
 
     Args:
@@ -80,10 +78,11 @@ class LegalMoves:
     names: list[str]
 
 
-class Encoding(Protocol):
+class Encoding(ABC):
     """Position → planes, policy index ↔ move, for one system.
 
     `write` is the one way to encode: evaluator, search, training and self-play call it with the game's records.
+    Positions are checked in `check` and `encode`; `write` and `write_indices` trust what they are given.
     """
 
     name: str
@@ -92,57 +91,58 @@ class Encoding(Protocol):
     """A key of `keima.games.game.GAMES`."""
     planes: int
     """C, the number of input planes."""
-    globals: int
+    globals: int = 0
     """G, the number of global inputs; 0 where the system has none."""
     board: tuple[int, int]
     """(H, W) of the planes of a full board, or of the one size it takes."""
-    symmetries: tuple[int, ...]
+    symmetries: tuple[int, ...] = (0,)
     """The symmetries a position may be encoded in, 0 first: 0–7 for Go, 0 alone for chess, 0 and 2 for connect four."""
-    options: tuple[str, ...]
+    options: tuple[str, ...] = ()
     """Names of what it takes beside the position ("profile", "policy_optimism"); bound by `bind`."""
-    policy_frame: str
+    policy_frame: str = "board"
     """Encodings of a game number their moves alike where this is equal: "board", or "planes" turned by the position."""
-    masked: bool
+    masked: bool = False
     """Planes may be larger than the board in their top left corner; an input `mask` [N, H, W] tells the network."""
 
-    def bind(self, **options: object) -> Encoding:
+    def bind(self, **options: object) -> Self:
         """The same encoding with these options fixed, those bound before as they were; None takes one back.
 
         Raises:
             BadRequest: an option it does not take, or a value out of range; the message lists those there are.
         """
-        ...
+        for option in options:
+            if option not in self.options:
+                there = f"it takes {', '.join(self.options)}" if self.options else "it takes none"
+                raise BadRequest(f"the {self.name} encoding of this network has no option {option!r}; {there}")
+        return copy.copy(self)
 
     def check(self, position: Position) -> None:
         """Raise `UnsupportedPosition` unless this encoding can take the position (game, size, rules)."""
-        ...
+        check_game(position, self.game, f"the {self.name} encoding")
 
+    @abstractmethod
     def shape(self, position: Position, symmetry: int = 0) -> tuple[int, int]:
         """(H, W) of the planes of this position under this symmetry; positions of one batch share it."""
-        ...
 
     def room(self, n: int, shape: tuple[int, int]) -> Batch:
         """A batch to be written: uninitialised inputs and context for N positions whose planes are [H, W]."""
-        ...
+        inputs: dict[str, Array] = {"planes": np.empty((n, self.planes, *shape), np.float32)}
+        if self.globals:
+            inputs["globals"] = np.empty((n, self.globals), np.float32)
+        return Batch(inputs)
 
+    @abstractmethod
     def write(self, records: Records, symmetries: NDArray[np.int64], batch: Batch) -> None:
-        """Write N positions of one shape into a batch made by `room`, bound options and all.
+        """Write N positions of one shape into a batch made by `room`, `context` too, bound options and all.
 
         Args:
             records: [N] of the game's `Kernels.dtype`; trusted.
             symmetries: int64 [N], 0–7 by bits: 1 flips rows, 2 flips columns, 4 transposes.
-            batch: written, `context` too.
+            batch: written.
         """
-        ...
 
-    def write_indices(
-        self,
-        moves: NDArray[np.int16],
-        counts: NDArray[np.int32],
-        symmetries: NDArray[np.int64],
-        batch: Batch,
-        indices: NDArray[np.int32],
-    ) -> None:
+    @abstractmethod
+    def write_indices(self, moves: Array, counts: Array, symmetries: Array, batch: Batch, indices: Array) -> None:
         """Write the policy index of every move of N positions that were written into `batch`.
 
         Args:
@@ -152,66 +152,9 @@ class Encoding(Protocol):
             batch: what `write` wrote of the same positions.
             indices: int32 [N, M], written.
         """
-        ...
 
     def encode(self, positions: Sequence[Position], symmetries: Sequence[int] | int = 0) -> Batch:
-        """`check`, `room` and `write` for N positions that share one shape under their symmetries."""
-        ...
-
-    def legal_moves(self, position: Position, symmetry: int = 0) -> LegalMoves:
-        """The legal moves with their policy indices under this symmetry."""
-        ...
-
-    def restore(self, points: Array, position: Position, symmetry: int) -> Array:
-        """Turn a per-point output [H, W] of planes encoded under `symmetry` back to the board [ysize, xsize]."""
-        ...
-
-
-class BaseEncoding(ABC):
-    """What all encodings share: `encode` out of `check`, `room` and `write`, and the binding of options.
-
-    Positions are checked in `check` and `encode`; `write` and `write_indices` trust what they are given.
-    """
-
-    name: str
-    game: str
-    planes: int
-    globals: int = 0
-    board: tuple[int, int]
-    symmetries: tuple[int, ...] = (0,)
-    options: tuple[str, ...] = ()
-    policy_frame: str = "board"
-    masked: bool = False
-
-    def bind(self, **options: object) -> Self:
-        """The same encoding with these options fixed; see `Encoding.bind`."""
-        for option in options:
-            if option not in self.options:
-                there = f"it takes {', '.join(self.options)}" if self.options else "it takes none"
-                raise BadRequest(f"the {self.name} encoding of this network has no option {option!r}; {there}")
-        return copy.copy(self)
-
-    def check(self, position: Position) -> None:
-        """Raise `UnsupportedPosition` unless this is a position of the encoding's game."""
-        check_game(position, self.game, f"the {self.name} encoding")
-
-    @abstractmethod
-    def shape(self, position: Position, symmetry: int = 0) -> tuple[int, int]:
-        """See `Encoding`."""
-
-    def room(self, n: int, shape: tuple[int, int]) -> Batch:
-        """A batch to be written: `planes` float32 [n, C, H, W], and `globals` float32 [n, G] where there are any."""
-        inputs: dict[str, Array] = {"planes": np.empty((n, self.planes, *shape), np.float32)}
-        if self.globals:
-            inputs["globals"] = np.empty((n, self.globals), np.float32)
-        return Batch(inputs)
-
-    @abstractmethod
-    def write(self, records: Records, symmetries: NDArray[np.int64], batch: Batch) -> None:
-        """See `Encoding`."""
-
-    def encode(self, positions: Sequence[Position], symmetries: Sequence[int] | int = 0) -> Batch:
-        """Encode N positions that share one shape under their symmetries.
+        """`check`, `room` and `write` for N positions that share one shape under their symmetries.
 
         Raises:
             UnsupportedPosition: a position this encoding cannot take.
@@ -228,6 +171,18 @@ class BaseEncoding(ABC):
         batch = self.room(len(positions), shapes.pop())
         self.write(stack(positions), each, batch)
         return batch
+
+    @abstractmethod
+    def legal_moves(self, position: Position, symmetry: int = 0) -> LegalMoves:
+        """The legal moves with their policy indices under this symmetry."""
+
+    @abstractmethod
+    def restore(self, points: Array, position: Position, symmetry: int) -> Array:
+        """Turn a per-point output [H, W] of planes encoded under `symmetry` back to the board [ysize, xsize]."""
+
+
+BaseEncoding = Encoding
+"""The name it is derived by in docs/extending.md."""
 
 
 def check_game(position: object, game: str, taker: str) -> None:

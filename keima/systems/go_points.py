@@ -17,7 +17,7 @@ from keima.errors import UnsupportedPosition
 from keima.games.go.board import MAX_POINTS, PASS_LOC, loc_of
 from keima.games.go.vertices import SYMMETRIES, inverse, loc_to_vertex, symmetric_array
 from keima.jit import njit
-from keima.systems.encoding import Array, BaseEncoding, Batch, LegalMoves
+from keima.systems.encoding import Array, Batch, Encoding, LegalMoves
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -95,7 +95,7 @@ def _write_indices(
             indices[k, m] = places[symmetries[k], moves[k, m]]
 
 
-class GoEncoding(BaseEncoding):
+class GoEncoding(Encoding):
     """What the encodings of Go share: any board, its points in row order, pass last.
 
     Args:
@@ -130,14 +130,7 @@ class GoEncoding(BaseEncoding):
         """(H, W) of the planes: rows and columns of the board, swapped where the symmetry transposes."""
         return (position.xsize, position.ysize) if symmetry & 4 else (position.ysize, position.xsize)
 
-    def write_indices(
-        self,
-        moves: NDArray[np.int16],
-        counts: NDArray[np.int32],
-        symmetries: NDArray[np.int64],
-        batch: Batch,
-        indices: NDArray[np.int32],
-    ) -> None:
+    def write_indices(self, moves: Array, counts: Array, symmetries: Array, batch: Batch, indices: Array) -> None:
         """Write the policy index of every move; pass is H · W, which a policy without one does not have."""
         height, width = batch.inputs["planes"].shape[2:]
         xsize, ysize = (height, width) if len(symmetries) and symmetries[0] & 4 else (width, height)

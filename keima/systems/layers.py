@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from keima.systems.network import Array, Heads
+from keima.systems.network import Array, Heads, Network
 
 _ACTIVATIONS: dict[str, tuple[type[nn.Module], float]] = {
     "identity": (nn.Identity, 1.0),
@@ -172,6 +172,16 @@ class ValueHead(nn.Module):
         y = F.relu(self.linear1(y.flatten(1)))
         outcome: Tensor = self.linear2(y).flatten().tanh()
         return outcome
+
+
+class TwoHeadNetwork(Network):
+    """A network that takes planes and answers a `PolicyValue`."""
+
+    output_names = ("policy", "value")
+
+    def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
+        """Logits as they are; value and win/draw/loss for the side to move."""
+        return decode_two_heads(outputs)
 
 
 def decode_two_heads(outputs: Mapping[str, Array]) -> Heads:

@@ -94,7 +94,7 @@ class Network(nn.Module):
     encoding: Encoding
     pedigree: Pedigree
     config: Any
-    input_names: tuple[str, ...]
+    input_names: tuple[str, ...] = ("planes",)
     output_names: tuple[str, ...]
     has_pass: bool = True
     for_playouts: bool = False

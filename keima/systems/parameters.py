@@ -23,114 +23,83 @@ from keima.plain import Data
 class Choice(IntEnum):
     """Rules of the final choice."""
 
-    VISITS = 0
-    """the most visits"""
-    LCB = 1
-    """KataGo's lower confidence bound"""
-    PROVEN = 2
-    """Lc0's: proven results, then visits"""
+    VISITS = 0  # the most visits
+    LCB = 1  # KataGo's lower confidence bound
+    PROVEN = 2  # Lc0's: proven results, then visits
 
 
 @dataclass(frozen=True)
 class Puct:
     """Exploration: c_puct and what it is multiplied by."""
 
-    cpuct: float = 1.25
-    """exploration constant at few visits"""
-    cpuct_factor: float = 1.0
-    """how fast it grows with the logarithm of the visits"""
-    cpuct_base: float = 19652.0
-    """visits from which on it grows"""
-    sqrt_floor: float = 0.0
-    """the least n under the root"""
-    sqrt_offset: float = 0.0
-    """added to n under the root, so that policy counts before the first visit"""
-    stdev_scale: float = 0.0
-    """how strongly the spread of utilities below a position scales c"""
-    stdev_prior: float = 0.4
-    """the standard deviation expected of utilities"""
-    stdev_prior_weight: float = 2.0
-    """visits that expectation is worth"""
+    cpuct: float = 1.25  # exploration constant at few visits
+    cpuct_factor: float = 1.0  # how fast it grows with the logarithm of the visits
+    cpuct_base: float = 19652.0  # visits from which on it grows
+    sqrt_floor: float = 0.0  # the least n under the root
+    sqrt_offset: float = 0.0  # added to n under the root, so that policy counts before the first visit
+    stdev_scale: float = 0.0  # how strongly the spread of utilities below a position scales c
+    stdev_prior: float = 0.4  # the standard deviation expected of utilities
+    stdev_prior_weight: float = 2.0  # visits that expectation is worth
 
 
 @dataclass(frozen=True)
 class FirstPlayUrgency:
     """The utility of moves not visited yet."""
 
-    fpu_absolute: bool = True
-    """it is `fpu_value`; otherwise the parent's, less a reduction"""
+    fpu_absolute: bool = True  # it is `fpu_value`; otherwise the parent's, less a reduction
     fpu_value: float = 0.0
-    fpu_reduction: float = 0.0
-    """what they lack, times √(share of policy visited)"""
-    root_fpu_reduction: float = 0.0
-    """the same at the root"""
-    fpu_policy_power: float = 0.0
-    """above 0: the parent's utility fades in from the network's own, as (share of policy visited)^power"""
+    fpu_reduction: float = 0.0  # what they lack, times √(share of policy visited)
+    root_fpu_reduction: float = 0.0  # the same at the root
+    fpu_policy_power: float = 0.0  # above 0: the parent's fades in from the network's own, as (share visited)^power
 
 
 @dataclass(frozen=True)
 class VirtualLoss:
     """Descents under way."""
 
-    virtual_loss: float = 1.0
-    """visits each counts as"""
-    virtual_loss_value: bool = True
-    """they count as losses too, otherwise only as visits"""
+    virtual_loss: float = 1.0  # visits each counts as
+    virtual_loss_value: bool = True  # they count as losses too, otherwise only as visits
 
 
 @dataclass(frozen=True)
 class Priors:
     """The policy inside the tree."""
 
-    policy_temperature: float = 1.0
-    """of the softmax"""
-    edge_cap: int = 80
-    """moves kept of a position, the likeliest; the root keeps all"""
+    policy_temperature: float = 1.0  # of the softmax
+    edge_cap: int = 80  # moves kept of a position, the likeliest; the root keeps all
 
 
 @dataclass(frozen=True)
 class Root:
     """The root's policy and evaluation."""
 
-    root_policy_temperature: float = 1.0
-    """of the softmax"""
-    root_noise: float = 0.0
-    """share ε of Dirichlet noise in the policy (self-play; 0 in games)"""
-    dirichlet_total: float = 10.83
-    """sum of the Dirichlet distribution's concentrations over the legal moves"""
-    root_symmetries: int = 1
-    """symmetries the evaluation is averaged over"""
+    root_policy_temperature: float = 1.0  # of the softmax
+    root_noise: float = 0.0  # share ε of Dirichlet noise in the policy (self-play; 0 in games)
+    dirichlet_total: float = 10.83  # sum of the Dirichlet distribution's concentrations over the legal moves
+    root_symmetries: int = 1  # symmetries the evaluation is averaged over
 
 
 @dataclass(frozen=True)
 class Utility:
     """What the search maximises beside win − loss."""
 
+    # of a draw (Go: no result) for White, or the first side where there is no White; the other side's is less than
+    # nothing, by as much
     draw_score: float = 0.0
-    """utility of a draw (Go: no result) for White, and for the first side where there is no White; less than nothing
-    for the other side, by as much"""
-    static_score: float = 0.0
-    """weight of the score's utility about an even game"""
-    dynamic_score: float = 0.0
-    """weight of the score's utility about the expected score"""
-    dynamic_center_zero: float = 0.2
-    """how far that centre is drawn towards an even game"""
-    dynamic_scale: float = 0.75
-    """width of that curve, in sides of the board"""
+    static_score: float = 0.0  # weight of the score's utility about an even game
+    dynamic_score: float = 0.0  # weight of the score's utility about the expected score
+    dynamic_center_zero: float = 0.2  # how far that centre is drawn towards an even game
+    dynamic_scale: float = 0.75  # width of that curve, in sides of the board
 
 
 @dataclass(frozen=True)
 class MovesLeft:
     """Lc0's liking for quick wins and slow losses."""
 
-    moves_left_max: float = 0.0
-    """greatest effect of moves left on Q"""
-    moves_left_threshold: float = 0.8
-    """|win − loss| of the parent above which they count"""
-    moves_left_slope: float = 0.0
-    """effect a ply; 0 is off"""
-    moves_left_constant: float = 0.0
-    """of the quadratic in |Q| it is multiplied by"""
+    moves_left_max: float = 0.0  # greatest effect of moves left on Q
+    moves_left_threshold: float = 0.8  # |win − loss| of the parent above which they count
+    moves_left_slope: float = 0.0  # effect a ply; 0 is off
+    moves_left_constant: float = 0.0  # of the quadratic in |Q| it is multiplied by
     moves_left_linear: float = 0.0
     moves_left_square: float = 0.0
 
@@ -139,20 +108,16 @@ class MovesLeft:
 class Averages:
     """KataGo's averages, in which good moves count for more; not with playouts."""
 
-    value_weight_exponent: float = 0.0
-    """how strongly averages favour the moves that look better"""
-    noise_prune_scale: float = 0.0
-    """gap of utility at which most visits beyond a bad move's share leave averages"""
+    value_weight_exponent: float = 0.0  # how strongly averages favour the moves that look better
+    noise_prune_scale: float = 0.0  # gap of utility at which most visits beyond a bad move's share leave averages
 
 
 @dataclass(frozen=True)
 class Solver:
     """Results that are known."""
 
-    solve: bool = True
-    """proven wins, draws and losses are passed up the tree"""
-    twofold_draws: bool = False
-    """a position met twice within the search is a draw"""
+    solve: bool = True  # proven wins, draws and losses are passed up the tree
+    twofold_draws: bool = False  # a position met twice within the search is a draw
 
 
 @dataclass(frozen=True)
@@ -160,34 +125,26 @@ class FinalChoice:
     """The move to play."""
 
     choice: Choice = Choice.VISITS
-    lcb_stdevs: float = 5.0
-    """standard deviations below the mean at the lower confidence bound"""
-    lcb_min_visits: float = 0.15
-    """least share of the most visits with which a move may win by its bound"""
+    lcb_stdevs: float = 5.0  # standard deviations below the mean at the lower confidence bound
+    lcb_min_visits: float = 0.15  # least share of the most visits with which a move may win by its bound
 
 
 @dataclass(frozen=True)
 class Playouts:
     """AlphaGo's playouts."""
 
-    rollout_weight: float = 0.0
-    """λ: their share in a leaf's value, the rest is the value network's"""
-    expansion_visits: int = 1
-    """visits of a leaf before the network is asked; until then playouts alone tell its value"""
+    rollout_weight: float = 0.0  # λ: their share in a leaf's value, the rest is the value network's
+    expansion_visits: int = 1  # visits of a leaf before the network is asked; until then playouts alone tell its value
 
 
 @dataclass(frozen=True)
 class Batches:
     """Leaves evaluated together."""
 
-    in_flight_share: float = 1 / 12
-    """leaves under way at once, as a share of the visits made so far"""
-    min_in_flight: int = 1
-    """at least so many"""
-    random_symmetry: bool = True
-    """each is evaluated under a random symmetry"""
-    cache_history: int = 8
-    """how many earlier moves must agree for two positions to share one evaluation"""
+    in_flight_share: float = 1 / 12  # leaves under way at once, as a share of the visits made so far
+    min_in_flight: int = 1  # at least so many
+    random_symmetry: bool = True  # each is evaluated under a random symmetry
+    cache_history: int = 8  # how many earlier moves must agree for two positions to share one evaluation
 
 
 Number = float | int | bool
@@ -225,13 +182,9 @@ class Parameters:
         for name in ("policy_temperature", "root_policy_temperature", "cpuct_base", "stdev_prior", "dynamic_scale"):
             if self[name] <= 0:
                 raise BadRequest(f"search parameter {name} must be above 0, not {self[name]}")
-        for name in ("root_noise", "rollout_weight"):
-            _check_range(name, self[name], 0, 1)
-        for name, least, most in (("root_symmetries", 1, 8), ("edge_cap", 1, 400), ("cache_history", 0, 8)):
-            _check_range(name, self[name], least, most)
-        _check_range("expansion_visits", self["expansion_visits"], 1, 1 << 30)
-        _check_range("value_weight_exponent", self["value_weight_exponent"], 0, 1)
-        _check_range("noise_prune_scale", self["noise_prune_scale"], 0, 10)
+        for name, (least, most) in _RANGES.items():
+            if not least <= self[name] <= most:
+                raise BadRequest(f"search parameter {name} must be from {least} to {most}, not {self[name]}")
         averages = max(self.averages.value_weight_exponent, self.averages.noise_prune_scale)
         if self.playouts.rollout_weight > 0 and averages > 0:
             raise BadRequest("a search with playouts (rollout_weight) cannot favour good moves in its averages as well")
@@ -254,13 +207,14 @@ class Parameters:
         groups: dict[str, dict[str, Number]] = {}
         leaf, root = dict(self.leaf_options), dict(self.root_options)
         for name, number in numbers.items():
+            option = name.removeprefix("root_")
             if name in NUMBERS:
                 group, kind = NUMBERS[name]
                 groups.setdefault(group, {})[name] = _converted(name, number, kind)
             elif name in leaf:
                 leaf[name] = float(_converted(name, number, float))
-            elif name.startswith("root_") and name.removeprefix("root_") in root:
-                root[name.removeprefix("root_")] = float(_converted(name, number, float))
+            elif option != name and option in root:
+                root[option] = float(_converted(name, number, float))
             else:
                 known = ", ".join([*NUMBERS, *leaf, *(f"root_{option}" for option in root)])
                 raise BadRequest(f"unknown search parameter {name!r}; choose among {known}")
@@ -279,6 +233,16 @@ NUMBERS: dict[str, tuple[str, type[Number]]] = {
 }
 """Every number's name → its group and kind."""
 
+_RANGES = {
+    "root_noise": (0, 1),
+    "rollout_weight": (0, 1),
+    "root_symmetries": (1, 8),
+    "edge_cap": (1, 400),
+    "cache_history": (0, 8),
+    "expansion_visits": (1, 1 << 30),
+    "value_weight_exponent": (0, 1),
+    "noise_prune_scale": (0, 10),
+}
 _WANTED: dict[type[Number], str] = {
     float: "a number",
     int: "a whole number",
@@ -299,11 +263,6 @@ def _check_kind(name: str, number: object, kind: type[Number]) -> None:
         right = type(number) is kind
     if not right:
         raise BadRequest(f"search parameter {name} must be {_WANTED[kind]}, not {number!r}")
-
-
-def _check_range(name: str, number: Number, least: float, most: float) -> None:
-    if not least <= number <= most:
-        raise BadRequest(f"search parameter {name} must be from {least} to {most}, not {number}")
 
 
 def _converted(name: str, number: object, kind: type[Number]) -> Number:

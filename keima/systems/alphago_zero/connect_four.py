@@ -17,20 +17,17 @@ Shapes: N positions, C channels, H × W = 6 × 7 squares.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from keima.errors import BadRequest
-from keima.games.connect_four.position import NAMES
-from keima.games.connect_four.rules import COLUMNS, ROWS
+from keima.games.connect_four.kernels import COLUMNS, NAMES, ROWS
 from keima.games.position import Position
 from keima.jit import Records, njit
-from keima.systems.encoding import Array, BaseEncoding, Batch, LegalMoves
-from keima.systems.layers import ConvolutionBlock, PolicyHead, PolicyValue, ResidualBlock, ValueHead, decode_two_heads
-from keima.systems.network import Heads, Network, NetworkEntry, NetworkKind, NetworkTable, Pedigree
+from keima.systems.encoding import Array, Batch, Encoding, LegalMoves
+from keima.systems.layers import ConvolutionBlock, PolicyHead, PolicyValue, ResidualBlock, TwoHeadNetwork, ValueHead
+from keima.systems.network import NetworkEntry, NetworkKind, NetworkTable, Pedigree
 
 PLANES = ("own discs", "opponent's discs", "all ones if the first player is to move")
 
@@ -51,7 +48,7 @@ def encode(records: Records, symmetries: NDArray[np.int64], planes: NDArray[np.f
         planes[i, 2] = 1 - (p.ply & 1)
 
 
-class ConnectFourEncoding(BaseEncoding):
+class ConnectFourEncoding(Encoding):
     """`PLANES`, no globals; the policy's index is the column as the planes show it."""
 
     name = "connect-four"
@@ -68,14 +65,7 @@ class ConnectFourEncoding(BaseEncoding):
         """Write the planes."""
         encode(records, symmetries, batch.inputs["planes"])
 
-    def write_indices(
-        self,
-        moves: NDArray[np.int16],
-        counts: NDArray[np.int32],
-        symmetries: NDArray[np.int64],
-        batch: Batch,
-        indices: NDArray[np.int32],
-    ) -> None:
+    def write_indices(self, moves: Array, counts: Array, symmetries: Array, batch: Batch, indices: Array) -> None:
         """Write the column of every move as the planes show it."""
         n = len(counts)
         indices[:n] = np.where(symmetries[:n, None] & 2, COLUMNS - 1 - moves[:n], moves[:n])
@@ -91,7 +81,7 @@ class ConnectFourEncoding(BaseEncoding):
         return points[:, ::-1] if symmetry & 2 else points
 
 
-class ConnectFourNetwork(Network):
+class ConnectFourNetwork(TwoHeadNetwork):
     """One tower of residual blocks, two heads.
 
     Args:
@@ -104,6 +94,7 @@ class ConnectFourNetwork(Network):
     """
 
     system = "alphago-zero"
+    pedigree = Pedigree(name="alphago-zero-connect-four")
 
     def __init__(self, blocks: int = 5, channels: int = 64, value_hidden: int = 64) -> None:
         super().__init__()
@@ -112,9 +103,6 @@ class ConnectFourNetwork(Network):
             raise BadRequest(f"this network needs blocks ≥ 0, channels ≥ 1, value_hidden ≥ 1, not {found}")
         self.config = {"blocks": blocks, "channels": channels, "value_hidden": value_hidden}
         self.encoding = ConnectFourEncoding()
-        self.pedigree = Pedigree(name="alphago-zero-connect-four")
-        self.input_names = ("planes",)
-        self.output_names = ("policy", "value")
 
         self.stem = ConvolutionBlock(len(PLANES), channels)
         self.tower = nn.Sequential(*(ResidualBlock(channels) for _ in range(blocks)))
@@ -125,10 +113,6 @@ class ConnectFourNetwork(Network):
         """Evaluate planes [N, 3, 6, 7]: policy logits [N, 7], value [N] in [−1, 1]."""
         x = self.tower(self.stem(planes))
         return PolicyValue(policy=self.policy_head(x), value=self.value_head(x))
-
-    def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
-        """Logits as they are; value and win/draw/loss for the side to move."""
-        return decode_two_heads(outputs)
 
 
 _KIND = "alphago-zero-connect-four"

@@ -17,11 +17,11 @@ from torch import Tensor
 
 from keima.systems.alphago_zero.inputs import LeelaZeroEncoding
 from keima.systems.alphago_zero.network import build_tower, check_sizes
-from keima.systems.layers import ConvolutionBlock, PolicyHead, PolicyValue, ValueHead, decode_two_heads
-from keima.systems.network import Array, Heads, Network, NetworkEntry, NetworkKind, NetworkTable, Pedigree
+from keima.systems.layers import ConvolutionBlock, PolicyHead, PolicyValue, TwoHeadNetwork, ValueHead, decode_two_heads
+from keima.systems.network import Array, Heads, NetworkEntry, NetworkKind, NetworkTable, Pedigree
 
 
-class LeelaZeroNetwork(Network):
+class LeelaZeroNetwork(TwoHeadNetwork):
     """Leela Zero's network: convolution block, residual tower, policy and value heads.
 
     Args:
@@ -36,6 +36,7 @@ class LeelaZeroNetwork(Network):
     """
 
     system = "leela-zero"
+    pedigree = Pedigree(name="leela-zero")
 
     def __init__(
         self,
@@ -47,17 +48,9 @@ class LeelaZeroNetwork(Network):
     ) -> None:
         super().__init__()
         check_sizes(blocks, channels)
-        self.config = {
-            "blocks": blocks,
-            "channels": channels,
-            "board_size": board_size,
-            "value_for_black": value_for_black,
-            "value_hidden": value_hidden,
-        }
+        sizes = {"blocks": blocks, "channels": channels, "board_size": board_size}
+        self.config = {**sizes, "value_for_black": value_for_black, "value_hidden": value_hidden}
         self.encoding = LeelaZeroEncoding(board_size=board_size, leelaz_symmetries=True)
-        self.pedigree = Pedigree(name="leela-zero")
-        self.input_names = ("planes",)
-        self.output_names = ("policy", "value")
         self.value_for_black = value_for_black
 
         self.stem = ConvolutionBlock(self.encoding.planes, channels)
@@ -74,13 +67,9 @@ class LeelaZeroNetwork(Network):
         return PolicyValue(policy=self.policy_head(x), value=self.value_head(x))
 
     def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
-        """Logits as they are; value and win/draw/loss for the side to move.
+        """Logits as they are; value and win/draw/loss for the side to move, by the context's `black_to_play`, bool [N].
 
         leelaz reports the win rate (1 + value) / 2, and the softmax over all moves, legal or not, in its heatmap.
-
-        Args:
-            outputs: `policy` [N, A] and `value` [N].
-            context: `black_to_play` bool [N].
         """
         value = outputs["value"]
         if self.value_for_black:
@@ -95,9 +84,9 @@ NETWORKS = NetworkTable(
             "leela-zero",
             "leela-zero",
             "Leela Zero 0.17, after Silver et al. (2017)",
-            {"blocks": 40, "channels": 256},
-            {"blocks": 2, "channels": 8, "board_size": 9, "value_hidden": 16},
-            "Leela Zero's last and largest size",
+            sizes={"blocks": 40, "channels": 256},
+            small={"blocks": 2, "channels": 8, "board_size": 9, "value_hidden": 16},
+            note="Leela Zero's last and largest size",
         ),
     ),
 )

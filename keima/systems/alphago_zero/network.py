@@ -18,24 +18,18 @@ C channels, H × W points with H = W = `board_size`, A = H·W + 1 moves, pass la
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from torch import Tensor, nn
 
 from keima.errors import BadRequest
 from keima.systems.alphago_zero.inputs import AlphaGoZeroEncoding
-from keima.systems.layers import ConvolutionBlock, PolicyHead, PolicyValue, ResidualBlock, ValueHead, decode_two_heads
-from keima.systems.network import Array, Heads, Network, NetworkEntry, NetworkKind, NetworkTable, Pedigree
+from keima.systems.layers import ConvolutionBlock, PolicyHead, PolicyValue, ResidualBlock, TwoHeadNetwork, ValueHead
+from keima.systems.network import NetworkEntry, NetworkKind, NetworkTable, Pedigree
 
 TOWERS = ("residual", "convolution")
 
 
 def check_sizes(blocks: int, channels: int, tower: str = "residual") -> None:
-    """Refuse a tower that cannot be.
-
-    Raises:
-        BadRequest: `tower` is not one of `TOWERS`, or a size is too small.
-    """
+    """Raise BadRequest for an unknown tower, or a size that is too small."""
     if tower not in TOWERS:
         raise BadRequest(f"unknown tower {tower!r}; choose one of {', '.join(TOWERS)}")
     if blocks < 0 or channels < 1:
@@ -49,7 +43,31 @@ def build_tower(kind: str, blocks: int, channels: int) -> nn.Sequential:
     return nn.Sequential(*(ConvolutionBlock(channels, channels) for _ in range(blocks)))
 
 
-class AlphaGoZeroNetwork(Network):
+class _AlphaGoZero(TwoHeadNetwork):
+    """What both classes are made of, once `_build` has made their layers."""
+
+    system = "alphago-zero"
+
+    def __init__(
+        self,
+        blocks: int = 19,
+        channels: int = 256,
+        tower: str = "residual",
+        board_size: int = 19,
+        value_hidden: int = 256,
+    ) -> None:
+        super().__init__()
+        check_sizes(blocks, channels, tower)
+        sizes = {"blocks": blocks, "channels": channels, "tower": tower}
+        self.config = {**sizes, "board_size": board_size, "value_hidden": value_hidden}
+        self.encoding = AlphaGoZeroEncoding(board_size=board_size)
+        self._build(**self.config)
+
+    def _build(self, blocks: int, channels: int, tower: str, board_size: int, value_hidden: int) -> None:
+        raise NotImplementedError
+
+
+class AlphaGoZeroNetwork(_AlphaGoZero):
     """One tower, two heads (the paper's dual-res and dual-conv).
 
     Args:
@@ -63,30 +81,9 @@ class AlphaGoZeroNetwork(Network):
         BadRequest: an unknown tower, or a size that cannot be.
     """
 
-    system = "alphago-zero"
+    pedigree = Pedigree(name="alphago-zero")
 
-    def __init__(
-        self,
-        blocks: int = 19,
-        channels: int = 256,
-        tower: str = "residual",
-        board_size: int = 19,
-        value_hidden: int = 256,
-    ) -> None:
-        super().__init__()
-        check_sizes(blocks, channels, tower)
-        self.config = {
-            "blocks": blocks,
-            "channels": channels,
-            "tower": tower,
-            "board_size": board_size,
-            "value_hidden": value_hidden,
-        }
-        self.encoding = AlphaGoZeroEncoding(board_size=board_size)
-        self.pedigree = Pedigree(name="alphago-zero")
-        self.input_names = ("planes",)
-        self.output_names = ("policy", "value")
-
+    def _build(self, blocks: int, channels: int, tower: str, board_size: int, value_hidden: int) -> None:
         self.stem = ConvolutionBlock(self.encoding.planes, channels)
         self.tower = build_tower(tower, blocks, channels)
         self.policy_head = PolicyHead(channels, board_size)
@@ -97,46 +94,17 @@ class AlphaGoZeroNetwork(Network):
         x = self.tower(self.stem(planes))
         return PolicyValue(policy=self.policy_head(x), value=self.value_head(x))
 
-    def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
-        """Logits as they are; value and win/draw/loss for the side to move."""
-        return decode_two_heads(outputs)
 
-
-class AlphaGoZeroSeparateNetworks(Network):
+class AlphaGoZeroSeparateNetworks(_AlphaGoZero):
     """Two networks, one for the policy and one for the value (the paper's sep-res and sep-conv), as one module.
 
-    They share nothing; one module keeps them loading, evaluating and searching as the dual network does.
-
-    Args: as for `AlphaGoZeroNetwork`; each of the two towers has `blocks` blocks.
-
-    Raises:
-        BadRequest: an unknown tower, or a size that cannot be.
+    They share nothing; one module keeps them loading, evaluating and searching as the dual network does. Arguments and
+    errors as for `AlphaGoZeroNetwork`; each of the two towers has `blocks` blocks.
     """
 
-    system = "alphago-zero"
+    pedigree = Pedigree(name="alphago-zero-separate")
 
-    def __init__(
-        self,
-        blocks: int = 19,
-        channels: int = 256,
-        tower: str = "residual",
-        board_size: int = 19,
-        value_hidden: int = 256,
-    ) -> None:
-        super().__init__()
-        check_sizes(blocks, channels, tower)
-        self.config = {
-            "blocks": blocks,
-            "channels": channels,
-            "tower": tower,
-            "board_size": board_size,
-            "value_hidden": value_hidden,
-        }
-        self.encoding = AlphaGoZeroEncoding(board_size=board_size)
-        self.pedigree = Pedigree(name="alphago-zero-separate")
-        self.input_names = ("planes",)
-        self.output_names = ("policy", "value")
-
+    def _build(self, blocks: int, channels: int, tower: str, board_size: int, value_hidden: int) -> None:
         self.policy_stem = ConvolutionBlock(self.encoding.planes, channels)
         self.policy_tower = build_tower(tower, blocks, channels)
         self.policy_head = PolicyHead(channels, board_size)
@@ -150,17 +118,16 @@ class AlphaGoZeroSeparateNetworks(Network):
         value = self.value_head(self.value_tower(self.value_stem(planes)))
         return PolicyValue(policy=policy, value=value)
 
-    def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
-        """Logits as they are; value and win/draw/loss for the side to move."""
-        return decode_two_heads(outputs)
-
 
 _PAPER = "Silver et al., Nature 550 (2017)"
 _LINEAR = "the heads' linear layers"
-_RESIDUAL = {"channels": 256, "tower": "residual"}
-_PLAIN = {"channels": 256, "tower": "convolution"}
 _SMALL = {"blocks": 2, "channels": 8, "board_size": 9, "value_hidden": 16}
 _DUAL, _SEPARATE = "alphago-zero", "alphago-zero-separate"
+
+
+def _entry(name: str, kind: str, blocks: int, tower: str, note: str) -> NetworkEntry:
+    return NetworkEntry(name, kind, _PAPER, {"blocks": blocks, "channels": 256, "tower": tower}, _SMALL, note)
+
 
 NETWORKS = NetworkTable(
     kinds=(
@@ -168,26 +135,16 @@ NETWORKS = NetworkTable(
         NetworkKind(_SEPARATE, AlphaGoZeroSeparateNetworks, ("policy_stem", "policy_tower"), _LINEAR),
     ),
     entries=(
-        NetworkEntry("alphago-zero", _DUAL, _PAPER, {"blocks": 19, **_RESIDUAL}, _SMALL, "dual-res, “20 blocks”"),
-        NetworkEntry("alphago-zero-40", _DUAL, _PAPER, {"blocks": 39, **_RESIDUAL}, _SMALL, "dual-res, “40 blocks”"),
-        NetworkEntry(
+        _entry("alphago-zero", _DUAL, 19, "residual", "dual-res, “20 blocks”"),
+        _entry("alphago-zero-40", _DUAL, 39, "residual", "dual-res, “40 blocks”"),
+        _entry(
             "alphago-zero-dual-conv",
             _DUAL,
-            _PAPER,
-            {"blocks": 11, **_PLAIN},
-            _SMALL,
+            11,
+            "convolution",
             "one tower of 12 convolutions without skip connections, two heads",
         ),
-        NetworkEntry(
-            "alphago-zero-sep-res", _SEPARATE, _PAPER, {"blocks": 19, **_RESIDUAL}, _SMALL, "two residual networks"
-        ),
-        NetworkEntry(
-            "alphago-zero-sep-conv",
-            _SEPARATE,
-            _PAPER,
-            {"blocks": 11, **_PLAIN},
-            _SMALL,
-            "two networks of 12 convolutions",
-        ),
+        _entry("alphago-zero-sep-res", _SEPARATE, 19, "residual", "two residual networks"),
+        _entry("alphago-zero-sep-conv", _SEPARATE, 11, "convolution", "two networks of 12 convolutions"),
     ),
 )

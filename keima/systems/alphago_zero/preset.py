@@ -11,9 +11,7 @@ PRESET = Parameters(
         cpuct_factor=1.0,  # AZ pseudocode
         cpuct_base=19652.0,  # AZ pseudocode: pb_c_base
     ),
-    first_play_urgency=FirstPlayUrgency(
-        fpu_absolute=True,  # AGZ Methods: Q is initialised to 0
-    ),
+    first_play_urgency=FirstPlayUrgency(fpu_absolute=True),  # AGZ Methods: Q is initialised to 0
     virtual_loss=VirtualLoss(
         virtual_loss=1.0,  # AGZ Methods: virtual loss, without a number
         virtual_loss_value=True,
@@ -22,10 +20,6 @@ PRESET = Parameters(
         root_noise=0.0,  # AGZ Methods: ε 0.25, in self-play only
         dirichlet_total=10.83,  # AGZ: 0.03 each of 361 points; kept as a sum, so it scales with the board as in AZ
     ),
-    solver=Solver(
-        solve=False,  # AGZ knows none
-    ),
-    batches=Batches(
-        random_symmetry=True,  # AGZ Methods: a random dihedral symmetry for each leaf
-    ),
+    solver=Solver(solve=False),  # AGZ knows none
+    batches=Batches(random_symmetry=True),  # AGZ Methods: a random dihedral symmetry for each leaf
 )

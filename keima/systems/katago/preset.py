@@ -34,9 +34,7 @@ PRESET = Parameters(
         virtual_loss=1.0,  # numVirtualLossesPerThread
         virtual_loss_value=True,  # searchexplorehelpers.cpp: towards the worst utility
     ),
-    root=Root(
-        root_symmetries=1,  # rootNumSymmetriesToSample
-    ),
+    root=Root(root_symmetries=1),  # rootNumSymmetriesToSample
     utility=Utility(
         draw_score=0.0,  # noResultUtilityForWhite
         static_score=0.1,  # staticScoreUtilityFactor
@@ -48,9 +46,7 @@ PRESET = Parameters(
         value_weight_exponent=0.25,  # valueWeightExponent
         noise_prune_scale=0.15,  # noisePruneUtilityScale, with useNoisePruning
     ),
-    solver=Solver(
-        solve=False,  # KataGo proves nothing
-    ),
+    solver=Solver(solve=False),  # KataGo proves nothing
     final_choice=FinalChoice(
         choice=Choice.LCB,  # useLcbForSelection
         lcb_stdevs=5.0,  # lcbStdevs

@@ -39,9 +39,7 @@ PRESET = Parameters(
         root_policy_temperature=1.359,
         dirichlet_total=10.0,  # NoiseAlpha 0.3 at about 33 legal moves (off unless asked for: NoiseEpsilon 0)
     ),
-    utility=Utility(
-        draw_score=0.0,  # DrawScore
-    ),
+    utility=Utility(draw_score=0.0),  # DrawScore
     moves_left=MovesLeft(
         moves_left_max=0.0345,  # MovesLeftMaxEffect
         moves_left_threshold=0.8,  # MovesLeftThreshold
@@ -54,9 +52,7 @@ PRESET = Parameters(
         solve=True,  # StickyEndgames
         twofold_draws=True,  # TwoFoldDraws
     ),
-    final_choice=FinalChoice(
-        choice=Choice.PROVEN,  # search.cc, GetBestChildrenNoTemperature
-    ),
+    final_choice=FinalChoice(choice=Choice.PROVEN),  # search.cc, GetBestChildrenNoTemperature
     batches=Batches(
         min_in_flight=2,  # ours: two cores have work from the first visit on
         random_symmetry=False,
