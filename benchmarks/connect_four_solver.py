@@ -21,7 +21,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from keima.games.connect_four.position import NAMES, Position
+from keima.games.connect_four.kernels import NAMES
+from keima.games.connect_four.position import Position
 
 COLUMNS, ROWS, SQUARES = 7, 6, 42
 TABLE = (1 << 23) + 9

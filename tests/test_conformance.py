@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 import keima
+from keima.games.connect_four.kernels import make
 from keima.games.connect_four.position import Position
-from keima.games.connect_four.rules import play as play_column
 from keima.games.game import GAMES, Game
 from keima.jit import Record, Records, njit
 from keima.systems.alphago_zero.connect_four import ConnectFourEncoding, ConnectFourNetwork
@@ -51,7 +51,7 @@ def broken(**changes: object) -> Game:
 
 @njit
 def _plays_twice(p: Record, scratch: Record, move: int) -> None:
-    play_column(p, move)
+    make(p, move)
     p.ply += 2
 
 
@@ -71,8 +71,8 @@ class Forgetful(Position):
 class Changing(Position):
     """A record that can be written to."""
 
-    def __init__(self, record: Records, moves: tuple[str, ...] = ()) -> None:
-        super().__init__(record.copy(), moves)
+    def __post_init__(self) -> None:
+        """Nothing is frozen."""
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 A game's facet is `ARCHIVE`, an `Archive`:
 
-    records  → `chunks` → `read` (in worker processes) → rows of `schema`
+    records  → `pieces` → `chunks` → `read` (in worker processes) → rows of `schema`
     rows     → `columns` → arrays on the disk → `games`: its class of `FlatGames`
     arrays   → `FlatGames.replay` → position records, which an encoding turns into planes
 
@@ -14,19 +14,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import IO, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from keima.errors import BadRequest
+from keima.errors import BadRecord, BadRequest
 from keima.games.position import Position
-from keima.games.rows import UNKNOWN_WINNER, ArrayColumns, Chunk, Counts, ReadChunk, RecordFile, Row
+from keima.games.rows import UNKNOWN_WINNER, ArrayColumns, Chunk, Counts, Piece, ReadChunk, RecordFile, Row
 from keima.jit import Records
 from keima.plain import Data
 
 __all__ = ["UNKNOWN_WINNER", "Archive", "FlatGames", "PolicyGames"]
+
+CHUNK_BYTES = 1 << 20
+"""Bytes of records after which a chunk ends."""
 
 
 class Kinds(NamedTuple):
@@ -194,24 +197,54 @@ class Archive(ABC):
     """Its games as arrays."""
     columns: Callable[[], ArrayColumns]
     """Gathers those."""
-    counts: type[Counts]
+    counts: type[Counts] = Counts
     """Counts what only its stores have, for `keima data info`."""
     drawn: str = "drawn"
     """What `keima data info` calls a game that neither side won."""
     policy_games: PolicyGames | None = None
     """Games without records."""
+    chunk_games: int = 512
+    """Most pieces of a chunk."""
+    nothing: str = "holds no game"
+    """What is said of a file without one."""
 
     def check_rules(self, rules: str) -> None:  # noqa: B027
         """Refuse rules to be assumed that are none, where the game has a choice. Raises KeimaError."""
 
     @abstractmethod
+    def pieces(self, stream: IO[bytes], file: int) -> Iterator[Piece]:
+        """The pieces of a file of records, which has this number. Raises BadRecord where it cannot be read on."""
+
     def chunks(self, files: Sequence[RecordFile], done: Callable[[int], None]) -> Iterator[Chunk]:
-        """The input in pieces; a file that cannot be read (any further) gives a chunk that says so.
+        """The input in chunks of many files; one that cannot be read (any further) gives a chunk that says so.
 
         Args:
             files: records of this game.
             done: is told how many files have been read.
         """
+        pieces: list[Piece] = []
+        size = 0
+        for number, file in enumerate(files):
+            found, problem = False, ""
+            try:
+                with file.open() as stream:
+                    for piece in self.pieces(stream, number):
+                        found = True
+                        pieces.append(piece)
+                        size += len(piece.data)
+                        if len(pieces) >= self.chunk_games or size >= CHUNK_BYTES:
+                            yield Chunk(pieces)
+                            pieces, size = [], 0
+            except BadRecord as error:
+                problem = error.message
+            if pieces and (problem or not found):
+                yield Chunk(pieces)
+                pieces, size = [], 0
+            if problem or not found:
+                yield Chunk(file=number, problem=problem or self.nothing)
+            done(number + 1)
+        if pieces:
+            yield Chunk(pieces)
 
     @abstractmethod
     def read(self, chunk: Chunk, rules: str | None, min_moves: int) -> ReadChunk:

@@ -208,9 +208,9 @@ class Playing(Generic[P, R]):
 
         Args:
             winner: the side's number, None for a draw.
-            how: "R" resignation, "T" time, "F" forfeit; "" by the rules. Many formats do not tell.
+            how: "R" resignation, "T" time, "F" forfeit; "" by the rules. Many formats do not tell, nor does this one.
         """
-        raise NotImplementedError
+        return "1/2-1/2" if winner is None else ("1-0", "0-1")[winner]
 
     def dead_stones(self, judge: Judge, position: P) -> frozenset[str] | None:
         """The stones a network takes for dead at the end; None without an opinion, or where there is no such thing."""

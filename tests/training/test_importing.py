@@ -416,7 +416,7 @@ class TestImport:
     def test_more_workers_make_the_same_store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         games = [SGF.replace("pp", f"{x}{y}") for x in "efghijk" for y in "efghijk"]
         (tmp_path / "a.sgf").write_text("\n".join([*games, SGF.replace("dp", "pd"), *games[:5]]))
-        monkeypatch.setattr("keima.games.go.archive.CHUNK_GAMES", 7)
+        monkeypatch.setattr("keima.games.go.archive.ARCHIVE.chunk_games", 7)
         alone = import_games([tmp_path / "a.sgf"], tmp_path / "1.parquet", min_moves=0, workers=1)
         monkeypatch.setattr(importing, "ALONE_SECONDS", -1.0)
         two = import_games([tmp_path / "a.sgf"], tmp_path / "2.parquet", min_moves=0, workers=2)
@@ -424,11 +424,7 @@ class TestImport:
         assert (
             (two.games, two.duplicates, two.broken)
             == (alone.games, alone.duplicates, alone.broken)
-            == (
-                49,
-                5,
-                alone.broken,
-            )
+            == (49, 5, alone.broken)
         )
 
     def test_a_killed_worker(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -452,7 +448,7 @@ class TestImport:
         before = (tmp_path / "a.parquet").read_bytes()
         code = (
             "import os, signal; from keima.games.go import archive; from keima.training.data import importing, store\n"
-            "store.ROW_GROUP = archive.CHUNK_GAMES = 1\n"
+            "store.ROW_GROUP = archive.ARCHIVE.chunk_games = 1\n"
             "die = lambda games, *_: games > 1 and os.kill(os.getpid(), signal.SIGKILL)\n"
             "importing.import_games(['a.sgf'], 'a.parquet', min_moves=0, workers=1, progress=die)"
         )

@@ -61,10 +61,6 @@ class ChessPlaying(Playing[Position, GameRecord]):
         assert isinstance(table.position, Position)
         return _verdict(table.position.claimable) or super().settle(table)
 
-    def result(self, winner: int | None, how: str = "") -> str:
-        """As PGN writes it."""
-        return "1/2-1/2" if winner is None else ("1-0", "0-1")[winner]
-
 
 PLAYING = ChessPlaying(Position)
 

@@ -1,8 +1,7 @@
 """Connect four: seven columns, six rows, four discs in a line win. The house's smallest game.
 
-rules.py        the record of a position and the compiled rules, on bitboards
+kernels.py      the record of a position and the compiled rules, on bitboards; what the search asks of them
 position.py     `Position`, with columns a–g
-kernels.py      what the search asks of the game
 records.py      games as text, `.c4`
 archive.py      games in a store, for training
 playing.py      openings and endings of matches

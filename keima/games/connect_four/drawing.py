@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from keima.games.connect_four.position import NAMES, Position
-from keima.games.connect_four.rules import COLUMNS, ROWS, height
+from keima.games.connect_four.kernels import COLUMNS, NAMES, ROWS, STEPS, height
+from keima.games.connect_four.position import Position
 from keima.games.drawing import Drawing, Panel
 
 if TYPE_CHECKING:
@@ -20,21 +19,16 @@ _DISCS = {"1": "#f3c623", "2": "#d8452e"}
 """The first player's discs are yellow, the second's red."""
 
 
-class ConnectFourDrawing(Drawing[Position]):
+class _Drawing(Drawing[Position]):
     """Holes and discs; the policy as a number and a ring where the disc would fall."""
 
     def board(self, position: Position) -> dict[str, object]:
-        """`rows`: six strings of "1", "2" and ".", the top row first; `line`: the squares of the four, if there are."""
         return {"rows": position.rows(), "line": four_in_line(position)}
 
     def aspect(self, position: Position) -> float:
-        """Seven columns by six rows, and the names of the columns."""
         return COLUMNS / (ROWS + 0.6)
 
-    def panels(
-        self, position: Position, policy: Mapping[str, float], ownership: NDArray[np.float32] | None
-    ) -> list[Panel]:
-        """One board."""
+    def panels(self, position: Position, policy: Mapping[str, float], ownership: object) -> list[Panel]:
         return [lambda axes: draw(axes, position, policy)]
 
 
@@ -67,17 +61,12 @@ def draw(axes: Axes, position: Position, policy: Mapping[str, float]) -> None:
 
 def four_in_line(position: Position) -> list[str]:
     """The squares of the lines that won, "a1" in the bottom left corner; none before the end."""
-    if position.winner is None:
-        return []
-    board = position.rows()[::-1]
-    found = set()
-    for row in range(ROWS):
-        for column in range(COLUMNS):
-            for up, right in ((0, 1), (1, 0), (1, 1), (-1, 1)):
-                squares = [(row + k * up, column + k * right) for k in range(4)]
-                if all(0 <= r < ROWS and 0 <= c < COLUMNS and board[r][c] == position.winner for r, c in squares):
-                    found |= {f"{NAMES[c]}{r + 1}" for r, c in squares}
-    return sorted(found)
+    discs, line = int(position.record["other"][0]), 0
+    for step in STEPS:
+        pairs = discs & discs >> step
+        first = pairs & pairs >> 2 * step
+        line |= first | first << step | first << 2 * step | first << 3 * step
+    return [f"{NAMES[square // 7]}{square % 7 + 1}" for square in range(7 * COLUMNS) if line >> square & 1]
 
 
-DRAWING = ConnectFourDrawing()
+DRAWING = _Drawing()

@@ -23,22 +23,9 @@ from typing import ClassVar
 import numpy as np
 
 from keima.errors import IllegalMove
-from keima.games.connect_four.rules import (
-    COLUMNS,
-    ONGOING,
-    RECORD,
-    ROWS,
-    WON,
-    height,
-    is_legal,
-    legal_moves,
-    play,
-)
+from keima.games.connect_four.kernels import COLUMNS, NAMES, ONGOING, RECORD, ROWS, WON, is_legal, legal_moves, make
 from keima.games.fields import strings
 from keima.jit import Records
-
-NAMES = "abcdefg"
-"""The columns, from the left."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +33,7 @@ class Position:
     """A position, immutable, with the moves that led to it; made by `start`, `play` or `from_json`.
 
     Attributes:
-        record: `rules.RECORD` [1], read-only.
+        record: `kernels.RECORD` [1], read-only.
         moves: the columns played, the first player's first.
     """
 
@@ -54,10 +41,13 @@ class Position:
     moves: tuple[str, ...] = ()
     game: ClassVar[str] = "connect_four"
 
+    def __post_init__(self) -> None:
+        self.record.setflags(write=False)
+
     @classmethod
     def start(cls) -> Position:
         """The empty board."""
-        return cls(_frozen(np.zeros(1, RECORD)))
+        return cls(np.zeros(1, RECORD))
 
     @classmethod
     def from_json(cls, fields: Mapping[str, object]) -> Position:
@@ -83,9 +73,12 @@ class Position:
         for number, move in enumerate(moves, len(self.moves) + 1):
             column = _column(move)
             if not is_legal(record[0], column):
-                raise IllegalMove(_why_not(record, move, column), place=f"move {number}")
-            play(record[0], column)
-        return replace(self, record=_frozen(record), moves=(*self.moves, *moves))
+                full = f"column {move!r} is full ({ROWS} discs)"
+                reason = full if record["state"][0] == ONGOING else f"{move!r}: the game is over"
+                unknown = f"{move!r:.40} is no column; they are a to g"
+                raise IllegalMove(unknown if column < 0 else reason, place=f"move {number}")
+            make(record[0], column)
+        return replace(self, record=record, moves=(*self.moves, *moves))
 
     def legal(self) -> list[str]:
         """The columns that take a disc, from the left; none once the game is over."""
@@ -143,16 +136,3 @@ class Position:
 def _column(move: str) -> int:
     """The number of a column, −1 for what names none."""
     return NAMES.find(move) if isinstance(move, str) and len(move) == 1 else -1
-
-
-def _frozen(record: Records) -> Records:
-    record.setflags(write=False)
-    return record
-
-
-def _why_not(record: Records, move: str, column: int) -> str:
-    if column < 0:
-        return f"{move!r:.40} is no column; they are a to g"
-    if record["state"][0] != ONGOING:
-        return f"{move!r}: the game is over"
-    return f"column {move!r} is full ({height(record[0], column)} discs)"

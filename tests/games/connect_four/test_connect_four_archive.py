@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from keima.games.connect_four.archive import ARCHIVE, SCHEMA
+from keima.games.connect_four.kernels import RECORD
 from keima.games.connect_four.position import Position
-from keima.games.connect_four.rules import RECORD
 from keima.games.files import GameFile
 
 TEXT = """[First "Ada"]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import keima
 from keima.errors import BadPosition, IllegalMove
-from keima.games.connect_four.position import NAMES, Position
-from keima.games.connect_four.rules import COLUMNS, RECORD, legal_moves, play, position_key
+from keima.games.connect_four.kernels import COLUMNS, NAMES, RECORD, legal_moves, make, position_key
+from keima.games.connect_four.position import Position
 from keima.games.game import get_game
 from keima.jit import Records, njit
 
@@ -53,7 +53,7 @@ def _successors(records: Records, found: Records) -> int:
     for i in range(len(records)):
         for k in range(legal_moves(records[i], moves)):
             found[count] = records[i]
-            play(found[count], moves[k])
+            make(found[count], moves[k])
             count += 1
     return count
 

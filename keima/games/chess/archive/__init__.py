@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +15,7 @@ from keima.errors import BadRecord
 from keima.games.archive import Archive
 from keima.games.chess.archive.flat import SCHEMA, ChessColumns, ChessGames
 from keima.games.chess.archive.reading import ChessReader, game_starts, split_pgn
-from keima.games.rows import Broken, Chunk, Counts, Piece, ReadChunk, RecordFile, Rows, value_counts
+from keima.games.rows import Broken, Chunk, Counts, Piece, ReadChunk, Rows, value_counts
 from keima.plain import Data
 
 CHUNK_BYTES = 1 << 20
@@ -61,25 +62,16 @@ class ChessArchive(Archive):
     games = ChessGames
     columns = ChessColumns
     counts = ChessCounts
+    chunk_games = 1
+    nothing = "holds no PGN game"
 
     def __init__(self, fast: bool = True) -> None:
         self.fast = fast
 
-    def chunks(self, files: Sequence[RecordFile], done: Callable[[int], None]) -> Iterator[Chunk]:
-        """See `Archive`; a chunk is a part of one file."""
-        for number, file in enumerate(files):
-            found = False
-            problem = ""
-            try:
-                with file.open() as stream:
-                    for line, data in split_pgn(stream, CHUNK_BYTES):
-                        found = True
-                        yield Chunk([Piece(number, line, data)])
-            except BadRecord as error:
-                problem = error.message
-            if problem or not found:
-                yield Chunk(file=number, problem=problem or "holds no PGN game")
-            done(number + 1)
+    def pieces(self, stream: IO[bytes], file: int) -> Iterator[Piece]:
+        """See `Archive`; each may hold several games."""
+        for line, data in split_pgn(stream, CHUNK_BYTES):
+            yield Piece(file, line, data)
 
     def read(self, chunk: Chunk, rules: str | None, min_moves: int) -> ReadChunk:
         """See `Archive`; there are no rules to choose."""

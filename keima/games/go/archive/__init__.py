@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +16,8 @@ from keima.games.go.archive.policies import GoPolicyGames
 from keima.games.go.archive.reading import GoReader, go_row
 from keima.games.go.rules import Rules
 from keima.games.go.sgf_text import split_games
-from keima.games.rows import Broken, Chunk, Counts, Piece, ReadChunk, RecordFile, Rows, by_frequency, value_counts
+from keima.games.rows import Broken, Chunk, Counts, Piece, ReadChunk, Rows, by_frequency, value_counts
 from keima.plain import Data
-
-CHUNK_GAMES = 512
-CHUNK_BYTES = 1 << 20
 
 
 class GoCounts(Counts):
@@ -72,6 +70,7 @@ class GoArchive(Archive):
     counts = GoCounts
     drawn = "drawn or no result"
     policy_games = GoPolicyGames()
+    nothing = "holds no SGF game: nothing begins with `(;`"
 
     def __init__(self, fast: bool = True) -> None:
         self.fast = fast
@@ -80,31 +79,10 @@ class GoArchive(Archive):
         """See `Archive`."""
         Rules.parse(rules)
 
-    def chunks(self, files: Sequence[RecordFile], done: Callable[[int], None]) -> Iterator[Chunk]:
-        """See `Archive`; a chunk holds games of many files."""
-        pieces: list[Piece] = []
-        size = 0
-        for number, file in enumerate(files):
-            found = False
-            problem = ""
-            try:
-                with file.open() as stream:
-                    for raw in split_games(stream):
-                        found = True
-                        pieces.append(Piece(number, raw.line, raw.data, raw.index, raw.problem))
-                        size += len(raw.data)
-                        if len(pieces) >= CHUNK_GAMES or size >= CHUNK_BYTES:
-                            yield Chunk(pieces)
-                            pieces, size = [], 0
-            except BadRecord as error:
-                problem = error.message
-            if problem or not found:
-                yield Chunk(pieces)
-                pieces, size = [], 0
-                yield Chunk(file=number, problem=problem or "holds no SGF game: nothing begins with `(;`")
-            done(number + 1)
-        if pieces:
-            yield Chunk(pieces)
+    def pieces(self, stream: IO[bytes], file: int) -> Iterator[Piece]:
+        """See `Archive`; each is one game."""
+        for raw in split_games(stream):
+            yield Piece(file, raw.line, raw.data, raw.index, raw.problem)
 
     def read(self, chunk: Chunk, rules: str | None, min_moves: int) -> ReadChunk:
         """See `Archive`."""
