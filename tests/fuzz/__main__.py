@@ -11,6 +11,8 @@ from pathlib import Path
 KINDS = sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
 SHOWN = 20
 """Failures printed with their traceback; the others are only counted."""
+_FRAMES = 12
+"""Of a traceback, the innermost."""
 
 
 def fuzz(kind: str, count: int, first: int = 0) -> list[int]:
@@ -24,7 +26,7 @@ def fuzz(kind: str, count: int, first: int = 0) -> list[int]:
         except Exception:
             failed.append(seed)
             if len(failed) <= SHOWN:
-                print(f"{kind} {seed}:\n{traceback.format_exc()}", flush=True)
+                print(f"{kind} {seed}:\n{traceback.format_exc(limit=-_FRAMES)}", flush=True)
     print(
         f"{kind}: {count} inputs in {time.monotonic() - began:.0f} s, {len(failed)} failed {failed[:SHOWN]}", flush=True
     )
