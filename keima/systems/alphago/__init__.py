@@ -2,11 +2,11 @@
 
 inputs.py            48 and 49 planes; which moves a policy is asked about
 network.py           the policy network and the value network
-loss.py              what they are trained on; preset.py: the numbers of the search
+loss.py              what they are trained on, the rollout policy too; preset.py: the numbers of the search
 pair.py              both networks as one evaluator
 rollout.py           the rollout policy; playout.py: positions played out by it
 rollout_features.py  its features as planes; local_features.py: the same kept up to date move by move
-rollout_network.py   its linear softmax, to learn the weights; rollout_loss.py, pattern_choice.py: on what
+rollout_network.py   its linear softmax, to learn the weights
 rollout_file.py      its file
 """
 
@@ -21,12 +21,5 @@ ROLLOUT = System(
     "AlphaGo's rollout policy",
     _PAPER,
     __name__,
-    files={
-        "inputs": ("rollout_features",),
-        "network": ("rollout_network",),
-        "file": ("rollout_file",),
-        "loss": ("rollout_loss",),
-        "preset": (),
-        "layout": (),
-    },
+    files={"inputs": (), "network": ("rollout_network",), "preset": ()},
 )

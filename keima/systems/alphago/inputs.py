@@ -29,7 +29,9 @@ from keima.games.go.board import (
     BOARD,
     EMPTY,
     MAX_POINTS,
+    NULL_LOC,
     captures_of,
+    chain_beside,
     is_legal,
     liberties_after,
     loc_of,
@@ -52,11 +54,7 @@ PLANES: list[tuple[str, str, str]] = [
     ("12-19", "liberties", "plane 12 + n: the chain there has n + 1 liberties; plane 19: 8 or more"),
     ("20-27", "capture size", "legal moves; plane 20 + n: it captures n stones; plane 27: 7 or more"),
     ("28-35", "self-atari size", "legal moves that leave their chain in atari; plane 28 + n: a chain of n + 1 stones"),
-    (
-        "36-43",
-        "liberties after move",
-        "legal moves; plane 36 + n: the new chain has n + 1 liberties; plane 43: 8+",
-    ),
+    ("36-43", "liberties after move", "legal moves; plane 36 + n: the new chain has n + 1 liberties; plane 43: 8+"),
     ("44", "ladder capture", "legal moves that capture in a ladder a chain of two liberties beside them"),
     ("45", "ladder escape", "legal moves that save from a ladder an own chain in atari beside them"),
     ("46", "sensibleness", "legal moves that do not fill an own true eye"),
@@ -68,16 +66,8 @@ PLANES: list[tuple[str, str, str]] = [
 POLICY_PLANES = 48
 VALUE_PLANES = 49
 
-_TURNS_SINCE = 4
-_LIBERTIES = 12
-_CAPTURE_SIZE = 20
-_SELF_ATARI = 28
-_LIBERTIES_AFTER = 36
-_LADDER_CAPTURE = 44
-_LADDER_ESCAPE = 45
-_SENSIBLENESS = 46
-_COLOUR = 48
-_GROUP = 8
+_TURNS_SINCE, _LIBERTIES, _CAPTURE_SIZE, _SELF_ATARI, _LIBERTIES_AFTER, _GROUP = 4, 12, 20, 28, 36, 8
+_LADDER_CAPTURE, _LADDER_ESCAPE, _SENSIBLENESS, _COLOUR = 44, 45, 46, 48
 
 LADDER_DEPTH = 80
 """Moves a ladder is read; longer ones count as captured."""
@@ -174,50 +164,27 @@ def chain_liberty(b: Record, first: int, skip: int) -> int:
 def _is_ladder_move(boards: Records, loc: int, colour: int, capture: bool) -> bool:
     """Is the legal move `loc` on `boards[0]` a ladder capture (or escape) for any chain beside it?"""
     b = boards[0]
-    stride = int(b.stride)
     target = opponent(colour) if capture else colour
-    wanted = 2 if capture else 1
-    up = left = right = 0
     budget = np.zeros(1, np.int64)
     for k in range(4):
-        adj = neighbour(loc, k, stride)
-        if b.stones[adj] != target:
-            continue
-        head = int(b.head[adj])
-        if b.liberties[head] != wanted or head in (up, left, right):
+        head = chain_beside(b, loc, k, target)
+        if head == NULL_LOC or b.liberties[head] != (2 if capture else 1):
             continue
         budget[0] = LADDER_NODES
+        adj = neighbour(loc, k, int(b.stride))
         if _succeeds(boards, np.int64(0), loc, adj, bool(capture), budget):  # type: ignore[arg-type]
             return True
-        if k == 0:
-            up = head
-        elif k == 1:
-            left = head
-        else:
-            right = head
     return False
 
 
 @njit
 def _chain_size_after(b: Record, loc: int, colour: int) -> int:
     """How many stones the new stone's chain would have."""
-    stride = int(b.stride)
     size = 1
-    up = left = right = 0
     for k in range(4):
-        adj = neighbour(loc, k, stride)
-        if b.stones[adj] != colour:
-            continue
-        head = int(b.head[adj])
-        if head in (up, left, right):
-            continue
-        size += int(b.size[head])
-        if k == 0:
-            up = head
-        elif k == 1:
-            left = head
-        else:
-            right = head
+        head = chain_beside(b, loc, k, colour)
+        if head != NULL_LOC:
+            size += int(b.size[head])
     return size
 
 

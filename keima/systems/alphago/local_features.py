@@ -18,7 +18,7 @@ Suicide and filling an own eye follow from the 3×3 pattern (it knows which neig
 weigh 0. An eye: all neighbours own and none in atari, at most one enemy diagonal in the open, none at the edge.
 
 Perspective: patterns are seen by the side that would move: 0 empty, 1–3 own with 1, 2, 3+ liberties, 4–6 the
-opponent's, 7 off the board.
+opponent's, 7 off the board. Records: b BOARD, h HISTORY, r ROLLOUT, tables WEIGHTS.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from keima.games.go.board import (
     play,
 )
 from keima.jit import Record, njit
+from keima.systems.alphago.inputs import chain_liberty
 
 NAKADE_PATTERNS = 8192
 NAKADE_STONES = 12
@@ -51,7 +52,7 @@ DIAMOND = 12
 _OFF_BOARD = 7
 _PATTERN_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _RANDOM_MULTIPLIER = np.uint64(0x2545F4914F6CDD1D)
-_U3, _U4, _U7, _U12, _U25, _U27, _U64 = (np.uint64(n) for n in (3, 4, 7, 12, 25, 27, 64))
+_U3, _U4, _U25, _U27 = (np.uint64(n) for n in (3, 4, 25, 27))
 
 TABLE_SIZE = 1 << 18
 """Places in a pattern table; up to half of them are filled."""
@@ -155,13 +156,7 @@ def _is_empty_of_moves(code: int) -> bool:
 
 @njit
 def find(keys: NDArray[np.uint64], values: NDArray[np.float32], key: np.uint64, missing: float) -> float:
-    """A pattern's value in a hash table, `missing` when it is not there.
-
-    Args:
-        keys: uint64 [2^k], open addressing, key + 1 stored, 0 for a free place.
-        values: float32 [2^k].
-        key: uint64.
-    """
+    """A pattern's value in a hash table [2^k] (open addressing, key + 1 stored, 0 for a free place), else `missing`."""
     mask = np.uint64(keys.shape[0] - 1)
     wanted = key + np.uint64(1)
     place = ((key * _PATTERN_MULTIPLIER) >> _U27) & mask
@@ -173,24 +168,18 @@ def find(keys: NDArray[np.uint64], values: NDArray[np.float32], key: np.uint64, 
 
 
 @njit
-def insert(keys: NDArray[np.uint64], values: NDArray[np.float32], key: np.uint64, value: float) -> None:
-    """Set a pattern's value in a hash table made as for `find`, which must have a free place."""
-    mask = np.uint64(keys.shape[0] - 1)
-    wanted = key + np.uint64(1)
-    place = ((key * _PATTERN_MULTIPLIER) >> _U27) & mask
-    while keys[place] != np.uint64(0) and keys[place] != wanted:
-        place = (place + np.uint64(1)) & mask
-    keys[place] = wanted
-    values[place] = value
-
-
-@njit
 def insert_all(
     keys: NDArray[np.uint64], values: NDArray[np.float32], new_keys: NDArray[np.uint64], new_values: NDArray[np.float32]
 ) -> None:
-    """`insert` each of these keys with its value; of equal keys the last counts."""
+    """Set patterns' values in a hash table made as for `find`, with room for all; of equal keys the last counts."""
+    mask = np.uint64(keys.shape[0] - 1)
     for i in range(len(new_keys)):
-        insert(keys, values, new_keys[i], float(new_values[i]))
+        wanted = new_keys[i] + np.uint64(1)
+        place = ((new_keys[i] * _PATTERN_MULTIPLIER) >> _U27) & mask
+        while keys[place] != np.uint64(0) and keys[place] != wanted:
+            place = (place + np.uint64(1)) & mask
+        keys[place] = wanted
+        values[place] = new_values[i]
 
 
 @njit
@@ -254,34 +243,27 @@ def _reweigh(b: Record, r: Record, tables: Record) -> None:
         r.weight[BLACK, loc] = _pattern_weight(r, tables, BLACK, loc)
         r.weight[WHITE, loc] = _pattern_weight(r, tables, WHITE, loc)
     r.changed_count = 0
-    for y in range(int(b.ysize)):
-        if rows >> y & 1:
-            _sum_row(b, r, y)
+    _sum_rows(b, r, rows)
 
 
 @njit
-def _sum_row(b: Record, r: Record, y: int) -> None:
-    """Sum a row's weights, for both colours."""
-    start = loc_of(0, y, int(b.xsize))
-    black = 0.0
-    white = 0.0
-    for loc in range(start, start + int(b.xsize)):
-        black += r.weight[BLACK, loc]
-        white += r.weight[WHITE, loc]
-    r.row[BLACK, y] = black
-    r.row[WHITE, y] = white
+def _sum_rows(b: Record, r: Record, rows: int) -> None:
+    """Sum the weights of the rows whose bits are set, for both colours."""
+    for y in range(int(b.ysize)):
+        if rows >> y & 1:
+            start = loc_of(0, y, int(b.xsize))
+            black = 0.0
+            white = 0.0
+            for loc in range(start, start + int(b.xsize)):
+                black += r.weight[BLACK, loc]
+                white += r.weight[WHITE, loc]
+            r.row[BLACK, y] = black
+            r.row[WHITE, y] = white
 
 
 @njit
 def start_rollout(b: Record, h: Record, r: Record, tables: Record) -> None:
-    """Work out everything from scratch for a position.
-
-    Args:
-        b: BOARD record.
-        h: HISTORY record; tells the previous move and what it captured.
-        r: ROLLOUT record, overwritten.
-        tables: WEIGHTS record.
-    """
+    """Work out all of `r` from scratch for a position; `h` tells the previous move and what it captured."""
     stride = int(b.stride)
     r.previous = h.recent_loc[0]
     r.captured_count = 0
@@ -411,8 +393,11 @@ def nakade_pattern(r: Record, i: int, stride: int) -> int:
 
 
 @njit
-def _apply_save_atari(b: Record, r: Record, colour: int, factor: float) -> None:
-    """Multiply the moves that save an own chain in atari beside the previous move: run out, or capture."""
+def apply_save_atari(b: Record, r: Record, colour: int, factor: float) -> None:
+    """Multiply the moves that save an own chain in atari beside the previous move: run out, or capture; list them.
+
+    Save atari is one feature, on or off: a move that is listed in `touched` already is left as it is.
+    """
     stride = int(b.stride)
     for k in range(4):
         adj = neighbour(int(r.previous), k, stride)
@@ -421,40 +406,16 @@ def _apply_save_atari(b: Record, r: Record, colour: int, factor: float) -> None:
         stone = adj
         while True:
             for i in range(4):
-                point = neighbour(stone, i, stride)
-                if b.stones[point] == EMPTY and liberties_after(b, point, colour, 2) >= 2:
-                    _multiply_once(r, point, factor)
-                elif b.stones[point] == opponent(colour) and b.liberties[b.head[point]] == 1:
-                    _multiply_once(r, _last_liberty(b, point), factor)
+                saving = neighbour(stone, i, stride)
+                if b.stones[saving] == opponent(colour) and b.liberties[b.head[saving]] == 1:
+                    saving = chain_liberty(b, saving, 0)
+                elif b.stones[saving] != EMPTY or liberties_after(b, saving, colour, 2) < 2:
+                    continue
+                if r.dirty[saving] == 0:
+                    _multiply(r, saving, factor)
             stone = int(b.next[stone])
             if stone == adj:
                 break
-
-
-@njit
-def mark_saved(b: Record, r: Record, colour: int) -> None:
-    """List in `touched` the moves that have the feature "save atari"; for a fresh record."""
-    _apply_save_atari(b, r, colour, 1.0)
-
-
-@njit
-def _multiply_once(r: Record, loc: int, factor: float) -> None:
-    """Multiply a point's factor unless some feature has touched it already: save atari is one feature, on or off."""
-    if r.dirty[loc] == 0:
-        _multiply(r, loc, factor)
-
-
-@njit
-def _last_liberty(b: Record, first: int) -> int:
-    """The one liberty of a chain in atari."""
-    stride = int(b.stride)
-    stone = first
-    while True:
-        for k in range(4):
-            adj = neighbour(stone, k, stride)
-            if b.stones[adj] == EMPTY:
-                return adj
-        stone = int(b.next[stone])
 
 
 @njit
@@ -468,7 +429,7 @@ def apply_local_features(b: Record, r: Record, tables: Record, colour: int) -> N
     if b.ko > PASS_LOC:
         _multiply(r, int(b.ko), 0.0)
     if previous > PASS_LOC:
-        _apply_save_atari(b, r, colour, float(tables.save_atari))
+        apply_save_atari(b, r, colour, float(tables.save_atari))
         code = response_code(r, colour, stride)
         for k in range(DIAMOND):
             loc = diamond_point(previous, k, stride)
@@ -501,21 +462,12 @@ def undo_local_features(b: Record, r: Record, tables: Record, colour: int) -> No
         rows |= 1 << (loc // stride - 1)
         r.weight[colour, loc] = _pattern_weight(r, tables, colour, loc)
     r.touched_count = 0
-    for y in range(int(b.ysize)):
-        if rows >> y & 1:
-            _sum_row(b, r, y)
+    _sum_rows(b, r, rows)
 
 
 @njit
 def move_probabilities(b: Record, h: Record, tables: Record, probabilities: NDArray[np.float64]) -> None:
-    """The probability of every point as the next move, worked out from scratch.
-
-    Args:
-        b: BOARD record.
-        h: HISTORY record.
-        tables: WEIGHTS record.
-        probabilities: float64 [MAX_POINTS], overwritten; all 0 when no move is left.
-    """
+    """Write the probability of every point as the next move, float64 [MAX_POINTS]; all 0 when no move is left."""
     rollouts = np.empty(1, ROLLOUT)
     r = rollouts[0]
     colour = int(h.to_play)

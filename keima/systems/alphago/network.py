@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from keima.errors import BadRequest
 from keima.games.position import Position
 from keima.systems.alphago.inputs import POLICY_PLANES, VALUE_PLANES, AlphaGoEncoding, sensible_names
+from keima.systems.layers import decode_two_heads
 from keima.systems.network import Array, Heads, Network, NetworkEntry, NetworkKind, NetworkTable, Pedigree
 
 NO_PASS_LOGIT = -1e4
@@ -90,16 +91,14 @@ class AlphaGoPolicyNetwork(Network):
     """
 
     system = "alphago"
+    output_names = ("policy",)
 
     def __init__(self, filters: int = 192, layers: int = 12, pass_logit: bool = False, board_size: int = 19) -> None:
         super().__init__()
         self.config = {"filters": filters, "layers": layers, "pass_logit": pass_logit, "board_size": board_size}
         self.encoding = AlphaGoEncoding(POLICY_PLANES, pass_move=True, board_size=board_size)
         self.pedigree = Pedigree(name="alphago-policy")
-        self.input_names = ("planes",)
-        self.output_names = ("policy",)
         self.has_pass = pass_logit
-
         self.hidden = HiddenLayers(self.encoding.planes, filters, layers)
         self.output = nn.Conv2d(filters, 1, 1, bias=False)
         self.point_bias = nn.Parameter(torch.zeros(board_size * board_size))
@@ -139,15 +138,13 @@ class AlphaGoValueNetwork(Network):
     """
 
     system = "alphago"
+    output_names = ("value",)
 
     def __init__(self, filters: int = 192, layers: int = 12, hidden: int = 256, board_size: int = 19) -> None:
         super().__init__()
         self.config = {"filters": filters, "layers": layers, "hidden": hidden, "board_size": board_size}
         self.encoding = AlphaGoEncoding(VALUE_PLANES, pass_move=True, board_size=board_size)
         self.pedigree = Pedigree(name="alphago-value")
-        self.input_names = ("planes",)
-        self.output_names = ("value",)
-
         self.hidden = HiddenLayers(self.encoding.planes, filters, layers)
         self.one_plane = nn.Conv2d(filters, 1, 1)
         self.linear1 = nn.Linear(board_size * board_size, hidden)
@@ -155,16 +152,13 @@ class AlphaGoValueNetwork(Network):
 
     def forward(self, planes: Tensor) -> AlphaGoValueOutput:
         """Evaluate planes [N, 49, H, W]: AlphaGo's 48 and the side to move's colour."""
-        x = self.one_plane(self.hidden(planes)).flatten(1)
-        x = self.linear1(x).relu()
+        x = self.linear1(self.one_plane(self.hidden(planes)).flatten(1)).relu()
         return AlphaGoValueOutput(value=self.linear2(x).flatten().tanh())
 
     def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
         """Value and win/draw/loss for the side to move; the policy, which this network lacks, is flat (all zeros)."""
-        value = outputs["value"]
-        moves = self.linear1.in_features + 1
-        wdl = np.stack([(1 + value) / 2, np.zeros_like(value), (1 - value) / 2], axis=1)
-        return Heads(policy=np.zeros((len(value), moves), np.float32), wdl=wdl, value=value)
+        flat = np.zeros((len(outputs["value"]), self.linear1.in_features + 1), np.float32)
+        return decode_two_heads({"policy": flat, "value": outputs["value"]})
 
 
 _PAPER = "Silver et al., Nature 529 (2016)"

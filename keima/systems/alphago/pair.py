@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Protocol
 
 from keima.errors import UnsupportedNetwork
@@ -12,8 +13,6 @@ from keima.systems.network import Heads
 
 
 class _Handle(Protocol):
-    """A batch under way."""
-
     def result(self) -> Heads: ...
 
 
@@ -27,14 +26,6 @@ class _Evaluator(Protocol):
     def batch_size(self) -> int: ...
 
     def submit(self, batch: Batch) -> _Handle: ...
-
-
-@dataclass
-class _Pair:
-    """What a search asks of a network."""
-
-    system: str = "alphago"
-    output_names: tuple[str, ...] = ("policy", "value")
 
 
 @dataclass(frozen=True)
@@ -64,15 +55,12 @@ class PolicyAndValue:
     def __init__(self, policy: _Evaluator, value: _Evaluator) -> None:
         planes = policy.encoding.planes, value.encoding.planes
         if planes != (POLICY_PLANES, VALUE_PLANES):
-            raise UnsupportedNetwork(
-                f"AlphaGo's policy and value networks take {POLICY_PLANES} and {VALUE_PLANES} planes, "
-                f"not {planes[0]} and {planes[1]}"
-            )
-        self.network = _Pair()
+            taken = f"{POLICY_PLANES} and {VALUE_PLANES} planes, not {planes[0]} and {planes[1]}"
+            raise UnsupportedNetwork(f"AlphaGo's policy and value networks take {taken}")
+        self.network = SimpleNamespace(system="alphago", output_names=("policy", "value"))  # what a search asks of one
         self.encoding = value.encoding
         self.batch_size = min(policy.batch_size, value.batch_size)
-        self._policy = policy
-        self._value = value
+        self._policy, self._value = policy, value
 
     def submit(self, batch: Batch) -> _PairHandle:
         """Start one encoded batch on both networks."""

@@ -1,4 +1,7 @@
-"""Playing positions out by the rollout policy: moves drawn from its linear softmax until both sides pass."""
+"""Playing positions out by the rollout policy: moves drawn from its linear softmax until both sides pass.
+
+Records: b BOARD, h HISTORY, r ROLLOUT, tables WEIGHTS; `random` uint64 [1] is the generator's state.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _UNIT = 1.0 / (1 << 53)
 
 @njit
 def random_unit(state: NDArray[np.uint64]) -> float:
-    """A uniform number in [0, 1) (xorshift64*); `state` uint64 [1], never 0, is moved on."""
+    """A uniform number in [0, 1) (xorshift64*); `state`, never 0, is moved on."""
     x = state[0]
     x ^= x >> _U12
     x ^= x << _U25
@@ -113,14 +116,9 @@ def area_of_final_board(b: Record) -> int:
 
 @njit
 def play_out_many(b: Record, h: Record, tables: Record, scores: NDArray[np.int32], random: NDArray[np.uint64]) -> int:
-    """Play a position out once for every element of `scores`; how many moves were made in all.
+    """Play a position out N times and write Black's area minus White's, without komi; how many moves were made in all.
 
-    Args:
-        b: BOARD record, left as it is.
-        h: HISTORY record; tells the side to move and the previous move.
-        tables: WEIGHTS record.
-        scores: int32 [N], overwritten with Black's area minus White's, without komi.
-        random: uint64 [1], the generator's state.
+    `b` is left as it is; `scores` is int32 [N].
     """
     begin = np.empty(1, ROLLOUT)
     start_rollout(b, h, begin[0], tables)

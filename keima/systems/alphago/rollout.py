@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from keima.errors import BadRequest
 from keima.games.go.board import MAX_POINTS
 from keima.games.go.vertices import loc_to_vertex
-from keima.systems.alphago.local_features import NAKADE_PATTERNS, TABLE_SIZE, WEIGHTS, insert, move_probabilities
+from keima.systems.alphago.local_features import NAKADE_PATTERNS, TABLE_SIZE, WEIGHTS, insert_all, move_probabilities
 from keima.systems.alphago.playout import play_out_many, play_out_once
 from keima.systems.encoding import check_game
 from keima.systems.playouts import Playouts
@@ -65,7 +65,7 @@ class RolloutPolicy:
         response: float = 0.0,
         save_atari: float = 0.0,
     ) -> None:
-        """Build a policy from its weights; what is not given weighs 0.
+        """A policy of these weights; what is not given weighs 0.
 
         Args:
             patterns: 3×3 code (24 bits, as `local_features` makes them) → weight.
@@ -102,11 +102,9 @@ class RolloutPolicy:
         check_game(position, "go", "a rollout policy")
         probabilities = np.empty(MAX_POINTS, np.float64)
         move_probabilities(position.board[0], position.history[0], self.weights[0], probabilities)
-        points = np.nonzero(probabilities)[0]
-        if not len(points):
-            return {"pass": 1.0}
         size = position.xsize, position.ysize
-        return {loc_to_vertex(int(loc), *size): float(probabilities[loc]) for loc in points}
+        points = np.flatnonzero(probabilities).tolist()
+        return {loc_to_vertex(loc, *size): float(probabilities[loc]) for loc in points} or {"pass": 1.0}
 
     def play_out(self, position: Any, games: int = 1, seed: int = 0) -> PlayOuts:
         """Play the position out to the end many times, both sides by this policy; the same seed, the same games.
@@ -139,8 +137,8 @@ def _fill(keys: NDArray[np.uint64], values: NDArray[np.float32], weights: Mappin
     """Put a mapping pattern → weight into a hash table as e^w."""
     if len(weights) > MAX_PATTERNS:
         raise BadRequest(f"{len(weights):,} {name} patterns; a policy holds at most {MAX_PATTERNS:,}")
-    for key, weight in weights.items():
-        insert(keys, values, np.uint64(key), float(np.exp(weight)))
+    factors = np.exp(np.fromiter(weights.values(), np.float64, len(weights)))
+    insert_all(keys, values, np.fromiter(weights, np.uint64, len(weights)), factors.astype(np.float32))
 
 
 PLAYOUTS = Playouts("go", play_out_once, RolloutPolicy)

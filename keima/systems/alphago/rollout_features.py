@@ -11,18 +11,21 @@ Table 4); `keima.systems.alphago.local_features` holds the features themselves.
 | 4     | 1 where the move saves own stones beside the previous move from capture                                   |
 
 A pattern and its turned and mirrored images share a number, so that no position need be turned to learn from it. Which
-patterns are known is told when an encoding is made: a policy learns weights for the commonest.
+patterns are known is told when an encoding is made: the commonest among the moves that games offer
+(`commonest_patterns`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from keima.errors import BadRequest
 from keima.games.go.board import MAX_POINTS, PASS_LOC, loc_of
+from keima.games.go.position import RECORD
 from keima.games.go.vertices import SYMMETRIES
 from keima.jit import Record, Records, njit
 from keima.systems.alphago.local_features import (
@@ -30,17 +33,21 @@ from keima.systems.alphago.local_features import (
     NAKADE_STONES,
     ROLLOUT,
     WEIGHTS,
+    apply_save_atari,
     diamond_point,
     find,
     insert_all,
-    mark_saved,
     nakade_pattern,
     response_code,
     response_key,
     start_rollout,
 )
+from keima.systems.alphago.rollout import MAX_PATTERNS
 from keima.systems.encoding import Batch, LegalMoves
 from keima.systems.go_points import GoEncoding, policy_indices
+
+if TYPE_CHECKING:
+    from keima.games.archive import FlatGames
 
 PLANES = 5
 PATTERN, RESPONSE, NEIGHBOUR, NAKADE, SAVE_ATARI = range(PLANES)
@@ -51,6 +58,7 @@ UNKNOWN_PATTERN, FIRST_PATTERN, FIRST_RESPONSE = 1, 2, 1
 
 _AROUND = [(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)]
 _DIAMOND = [*_AROUND, (-2, 0), (0, -2), (0, 2), (2, 0)]
+_CHUNK = 4096
 
 
 def _images(points: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
@@ -70,25 +78,21 @@ _AROUND_IMAGES, _DIAMOND_IMAGES = _images(_AROUND), _images(_DIAMOND)
 
 def pattern_images(codes: NDArray[np.int64]) -> NDArray[np.int64]:
     """3×3 codes int64 [n] → their eight images, int64 [8, n]."""
-    images = np.zeros((SYMMETRIES, len(codes)), np.int64)
-    for k in range(len(_AROUND)):
-        state = (codes >> (3 * k)) & 7
-        for symmetry in range(SYMMETRIES):
-            images[symmetry] |= state << (3 * int(_AROUND_IMAGES[symmetry, k]))
-    return images
+    return _turned(codes, _AROUND_IMAGES)
 
 
 def response_images(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     """Response keys int64 [n] → their eight images, int64 [8, n]."""
-    images = np.zeros((SYMMETRIES, len(keys)), np.int64)
-    codes, moves = keys >> 4, keys & 15
-    for k in range(DIAMOND):
-        state = (codes >> (3 * (DIAMOND - 1 - k))) & 7
-        for symmetry in range(SYMMETRIES):
-            images[symmetry] |= state << (3 * (DIAMOND - 1 - int(_DIAMOND_IMAGES[symmetry, k])))
-    for symmetry in range(SYMMETRIES):
-        images[symmetry] = (images[symmetry] << 4) | _DIAMOND_IMAGES[symmetry][moves]
-    return images
+    last_first = DIAMOND - 1 - _DIAMOND_IMAGES[:, ::-1]
+    return (_turned(keys >> 4, last_first) << 4) | _DIAMOND_IMAGES[:, keys & 15]
+
+
+def _turned(codes: NDArray[np.int64], images: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Codes [n], three bits a point → [8, n]: the bits of point k moved to the place of point `images[symmetry, k]`."""
+    turned = np.zeros((SYMMETRIES, len(codes)), np.int64)
+    for k in range(images.shape[1]):
+        turned |= ((codes >> (3 * k)) & 7) << (3 * images[:, k, None])
+    return turned
 
 
 @njit
@@ -106,7 +110,7 @@ def _fill_features(b: Record, h: Record, r: Record, tables: Record, planes: NDAr
     previous = int(r.previous)
     if previous <= PASS_LOC:
         return
-    mark_saved(b, r, colour)
+    apply_save_atari(b, r, colour, 1.0)
     for i in range(int(r.touched_count)):
         loc = int(r.touched[i])
         planes[SAVE_ATARI, loc // stride - 1, loc % stride - 1] = 1.0
@@ -127,13 +131,7 @@ def _fill_features(b: Record, h: Record, r: Record, tables: Record, planes: NDAr
 
 @njit
 def encode_rollout(records: Records, tables: Record, planes: NDArray[np.float32]) -> None:
-    """Write the features of N positions.
-
-    Args:
-        records: RECORD [N].
-        tables: WEIGHTS record whose values are the patterns' numbers (`number_tables`).
-        planes: float32 [N, 5, H, W], overwritten.
-    """
+    """Write the features of RECORD [N] into float32 [N, 5, H, W]; `tables` are of `number_tables`."""
     rollouts = np.empty(1, ROLLOUT)
     for n in range(len(records)):
         _fill_features(records[n].board, records[n].history, rollouts[0], tables, planes[n])
@@ -141,12 +139,11 @@ def encode_rollout(records: Records, tables: Record, planes: NDArray[np.float32]
 
 @njit
 def list_patterns(records: Records, tables: Record, codes: NDArray[np.int64], keys: NDArray[np.int64]) -> None:
-    """Write the patterns of N positions' moves: which of them a policy should know is counted from these.
+    """Write the patterns of the moves of RECORD [N]: which of them a policy should know is counted from these.
 
     Args:
-        records: RECORD [N].
-        tables: WEIGHTS record; any, its patterns do not matter.
-        codes: int64 [N, points], overwritten: the 3×3 code at each point; −1 where no move is considered.
+        tables: any WEIGHTS record, its patterns do not matter.
+        codes: int64 [N, points], written: the 3×3 code at each point; −1 where no move is considered.
         keys: int64 [N, 12], overwritten: the response keys of the points around the previous move; −1 for none.
     """
     rollouts = np.empty(1, ROLLOUT)
@@ -171,22 +168,16 @@ def list_patterns(records: Records, tables: Record, codes: NDArray[np.int64], ke
 
 
 def number_tables(patterns: NDArray[np.int64], responses: NDArray[np.int64]) -> Records:
-    """WEIGHTS [1] that hold numbers in place of weights: the k-th pattern and all its images have number 2 + k.
-
-    Args:
-        patterns: 3×3 codes, int64 [P], no two images of one another.
-        responses: response keys, int64 [R], likewise; their numbers are 1 + k.
-    """
+    """WEIGHTS [1] of numbers: 2 + k for the k-th pattern and its images, 1 + k for a response pattern."""
     tables: Records = np.zeros(1, WEIGHTS)
     kinds = (
         (patterns, pattern_images, "pattern", FIRST_PATTERN),
         (responses, response_images, "response", FIRST_RESPONSE),
     )
     for keys, images_of, name, first in kinds:
-        images = images_of(keys)
-        numbers = np.broadcast_to(np.arange(first, first + len(keys), dtype=np.float32), images.shape)
-        flat = np.ascontiguousarray(images.reshape(-1)).astype(np.uint64)
-        insert_all(tables[0][f"{name}_keys"], tables[0][f"{name}_values"], flat, numbers.reshape(-1).copy())
+        images = images_of(keys).ravel().astype(np.uint64)
+        numbers = np.tile(np.arange(first, first + len(keys), dtype=np.float32), SYMMETRIES)
+        insert_all(tables[0][f"{name}_keys"], tables[0][f"{name}_values"], images, numbers)
     return tables
 
 
@@ -219,5 +210,59 @@ class RolloutEncoding(GoEncoding):
         return LegalMoves(np.array([table[name] for name in names], np.int64), names)
 
 
-ENCODINGS: dict[str, RolloutEncoding] = {}
-"""None by name: an encoding is of the patterns that a policy knows."""
+def commonest_patterns(
+    games: FlatGames, sample: int = 100_000, seed: int = 0
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The commonest patterns in a sample of positions of games of Go, for `RolloutSoftmax.know`.
+
+    A 3×3 pattern counts once for every point it lies around while a move there is considered, a response pattern for
+    every point around the previous move. Of equally common ones the smaller code is kept, so that the same games always
+    give the same patterns.
+
+    Raises:
+        BadRequest: another game, or no moves.
+    """
+    total = int(games.start[-1])
+    if games.game != "go" or not total:
+        raise BadRequest("a rollout policy learns from games of Go, and there are none")
+    chosen = np.sort(np.random.default_rng(seed).integers(0, total, sample))
+    rows = np.searchsorted(games.start, chosen, side="right") - 1
+    turns = chosen - games.start[rows]
+    patterns, responses = _Counter(pattern_images), _Counter(response_images)
+    tables = np.zeros(1, WEIGHTS)
+    records = np.zeros(_CHUNK, RECORD)
+    for first in range(0, sample, _CHUNK):
+        part = slice(first, min(first + _CHUNK, sample))
+        here = records[: part.stop - first]
+        games.replay(rows[part], turns[part], here)
+        codes = np.full((len(here), MAX_POINTS), -1, np.int64)
+        keys = np.empty((len(here), DIAMOND), np.int64)
+        list_patterns(here, tables[0], codes, keys)
+        patterns.add(codes)
+        responses.add(keys)
+    return patterns.commonest(), responses.commonest()
+
+
+class _Counter:
+    """Counts patterns, those that are images of one another together."""
+
+    def __init__(self, images: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> None:
+        self._images = images
+        self._keys = np.zeros(0, np.int64)
+        self._counts = np.zeros(0, np.int64)
+
+    def add(self, keys: NDArray[np.int64]) -> None:
+        """Count these, [...]; negative ones stand for none."""
+        found, counts = np.unique(keys[keys >= 0], return_counts=True)
+        together = np.concatenate([self._keys, self._images(found).min(axis=0)])
+        self._keys, places = np.unique(together, return_inverse=True)
+        weights = np.concatenate([self._counts, counts])
+        self._counts = np.bincount(places, weights, len(self._keys)).astype(np.int64)
+
+    def commonest(self) -> NDArray[np.int64]:
+        """Those met more than once, the commonest first, as many as a policy holds with all their images."""
+        order = np.argsort(-self._counts, kind="stable")
+        keys = self._keys[order[self._counts[order] > 1]]
+        images = np.sort(self._images(keys), axis=0)
+        different = 1 + (np.diff(images, axis=0) != 0).sum(axis=0)
+        return keys[np.cumsum(different) <= MAX_PATTERNS]

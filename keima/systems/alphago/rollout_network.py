@@ -9,8 +9,8 @@ features:
 Moves that the policy never considers (`local_features.py`) have the logit `NOT_CONSIDERED`. Weights are log-odds; a
 pattern shares its weight with its turned and mirrored images, and a neighbour with those as near.
 
-Which patterns are known stands in two buffers, empty in a fresh network; `pattern_choice.py` fills them with the
-commonest of a game store.
+Which patterns are known stands in two buffers, empty in a fresh network; `prepare` fills them with the commonest of a
+game store.
 
 Shapes: N positions, H × W points of any board.
 """
@@ -39,6 +39,7 @@ from keima.systems.alphago.rollout_features import (
     RESPONSE,
     SAVE_ATARI,
     RolloutEncoding,
+    commonest_patterns,
     pattern_images,
     response_images,
 )
@@ -94,6 +95,8 @@ class RolloutSoftmax(Network):
     """
 
     system = "alphago-rollout"
+    output_names = ("policy",)
+    has_pass = False
     for_playouts = True
 
     def __init__(self, patterns: int = 16_000, responses: int = 16_000) -> None:
@@ -104,10 +107,6 @@ class RolloutSoftmax(Network):
         self.config = {"patterns": patterns, "responses": responses}
         self.encoding = RolloutEncoding()
         self.pedigree = Pedigree(name="alphago-rollout")
-        self.input_names = ("planes",)
-        self.output_names = ("policy",)
-        self.has_pass = False
-
         self.pattern = nn.Parameter(torch.zeros(patterns))
         self.response_pattern = nn.Parameter(torch.zeros(responses))
         self.neighbour = nn.Parameter(torch.zeros(2))
@@ -129,17 +128,13 @@ class RolloutSoftmax(Network):
 
     def prepare(self, games: FlatGames) -> None:
         """Choose the commonest patterns of the games, unless some are known."""
-        from keima.systems.alphago.pattern_choice import commonest_patterns
-
         if not self.knows_patterns:
             self.know(*commonest_patterns(games))
 
     def know(self, patterns: NDArray[np.int64], responses: NDArray[np.int64]) -> None:
-        """Choose the patterns to know; their weights are 0.
+        """Choose the 3×3 codes and response keys to know, int64 [n] each, no two images of one another.
 
-        Args:
-            patterns: 3×3 codes, int64 [n], no two images of one another, the first ones kept.
-            responses: response keys, likewise.
+        The first ones are kept, as many as there is room for; their weights stay as they are.
         """
         for buffer, keys in ((self.pattern_keys, patterns), (self.response_keys, responses)):
             kept = torch.from_numpy(keys[: len(buffer)].astype(np.int64))
@@ -187,8 +182,7 @@ def _known(keys: Tensor) -> NDArray[np.int64]:
     """The keys in use; none of a network without memory (on the meta device)."""
     if keys.is_meta:
         return np.zeros(0, np.int64)
-    found: NDArray[np.int64] = keys.detach().cpu().numpy()
-    used: NDArray[np.int64] = found[found != _NO_KEY]
+    used: NDArray[np.int64] = keys[keys != _NO_KEY].cpu().numpy()
     return used
 
 

@@ -112,15 +112,11 @@ class PreActivationBlock(nn.Module):
         return change
 
 
-class SqueezeBlock(nn.Module):
+class SqueezeBlock(ResidualBlock):
     """AlphaGo Zero's block with squeeze-and-excitation before the sum (Hu et al. 2018)."""
 
     def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.convolution1 = convolution(channels, channels)
-        self.norm1 = nn.BatchNorm2d(channels)
-        self.convolution2 = convolution(channels, channels)
-        self.norm2 = nn.BatchNorm2d(channels)
+        super().__init__(channels)
         self.squeeze = SqueezeExcitation(channels)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -197,14 +193,13 @@ BLOCKS: dict[str, tuple[type[nn.Module], type[nn.Module]]] = {
 """What `block` takes → the class of most blocks, and of every `POOL_EVERY`th."""
 
 
-def build_trunk(block: str, blocks: int, channels: int) -> nn.Sequential:
+def _trunk(block: str, blocks: int, channels: int) -> nn.Sequential:
     """Stem, blocks, and after pre-activation blocks the last norm: planes [N, 17, H, W] → [N, C, H, W], ≥ 0."""
     most, third = BLOCKS[block]
     tower = [(most if number % POOL_EVERY else third)(channels) for number in range(1, blocks + 1)]
-    planes = ENCODING.planes
     if block.startswith("post"):
-        return nn.Sequential(ConvolutionBlock(planes, channels), *tower)
-    return nn.Sequential(convolution(planes, channels), *tower, NormRectifier(channels))
+        return nn.Sequential(ConvolutionBlock(ENCODING.planes, channels), *tower)
+    return nn.Sequential(convolution(ENCODING.planes, channels), *tower, NormRectifier(channels))
 
 
 class ComparisonResidualNetwork(ComparisonNetwork):
@@ -213,9 +208,7 @@ class ComparisonResidualNetwork(ComparisonNetwork):
     Args:
         block: one of `BLOCKS`.
         blocks: residual blocks.
-        channels: C.
-        board_size: H = W.
-        value_hidden: width of the value head's hidden layer.
+        channels, board_size, value_hidden: as in `ComparisonNetwork`.
 
     Raises:
         BadRequest: an unknown block, or a size that cannot be.
@@ -231,30 +224,20 @@ class ComparisonResidualNetwork(ComparisonNetwork):
         if blocks < fewest or channels < narrowest:
             wanted = f"blocks ≥ {fewest} and channels ≥ {narrowest}"
             raise BadRequest(f"a tower of {block} blocks needs {wanted}, not {blocks} and {channels}")
-        super().__init__("residual", build_trunk(block, blocks, channels), channels, board_size, value_hidden)
-        self.config = {
-            "block": block,
-            "blocks": blocks,
-            "channels": channels,
-            "board_size": board_size,
-            "value_hidden": value_hidden,
-        }
+        trunk = _trunk(block, blocks, channels)
+        super().__init__("residual", trunk, channels, board_size, value_hidden, block=block, blocks=blocks)
 
+
+_NAME = "comparison-residual"
 
 NETWORKS = NetworkTable(
     kinds=(
-        NetworkKind(
-            "comparison-residual",
-            ComparisonResidualNetwork,
-            ("trunk",),
-            "the heads' linear layers",
-            (".pool_convolution.",),
-        ),
+        NetworkKind(_NAME, ComparisonResidualNetwork, ("trunk",), "the heads' linear layers", (".pool_convolution.",)),
     ),
     entries=(
         NetworkEntry(
-            "comparison-residual",
-            "comparison-residual",
+            _NAME,
+            _NAME,
             "blocks after He et al., arXiv:1512.03385 and 1603.05027, Hu et al., arXiv:1709.01507, and Wu, "
             "arXiv:1902.10565",
             {"block": "post", "blocks": 6, "channels": 96},

@@ -9,13 +9,12 @@ All three read AlphaGo Zero's 17 planes and end in its two heads, so that only t
     transformer  one token a point with a learned position, pre-norm attention and GELU, as in A. Vaswani et al.,
                  arXiv:1706.03762, and A. Dosovitskiy et al., arXiv:2010.11929
 
-Residual towers, block against block, stand in `comparison_residual.py`. These are not anybody's published network.
+Residual towers, block against block, stand in `residual.py`. These are not anybody's published network.
 Shapes: N positions, C channels, H × W points with H = W = `board_size`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import cast
 
 import torch
@@ -24,32 +23,34 @@ from torch.nn import functional as F
 
 from keima.errors import BadRequest
 from keima.systems.go_points import GoEncoding
-from keima.systems.layers import ConvolutionBlock, PolicyHead, PolicyValue, ValueHead, decode_two_heads
-from keima.systems.network import Array, Heads, Network, NetworkEntry, NetworkKind, NetworkTable, Pedigree
+from keima.systems.layers import ConvolutionBlock, PolicyHead, PolicyValue, TwoHeadNetwork, ValueHead
+from keima.systems.network import NetworkEntry, NetworkKind, NetworkTable, Pedigree
 from keima.systems.system import get_encoding
 
 ENCODING = cast(GoEncoding, get_encoding("alphago-zero"))
 
 
-class ComparisonNetwork(Network):
+class ComparisonNetwork(TwoHeadNetwork):
     """AlphaGo Zero's planes → a trunk → AlphaGo Zero's heads; each subclass brings its `trunk`.
 
     Args:
-        name: the registry's name.
+        name: of the pedigree.
         trunk: a module from planes [N, 17, H, W] to features [N, C, H, W].
         channels: C.
         board_size: H = W; the heads' linear layers fix it.
         value_hidden: width of the value head's hidden layer.
+        sizes: the other arguments of the subclass, for its `config`.
     """
 
     system = "alphago-zero"
 
-    def __init__(self, name: str, trunk: nn.Module, channels: int, board_size: int, value_hidden: int) -> None:
+    def __init__(
+        self, name: str, trunk: nn.Module, channels: int, board_size: int, value_hidden: int, **sizes: int | str
+    ) -> None:
         super().__init__()
+        self.config = {**sizes, "channels": channels, "board_size": board_size, "value_hidden": value_hidden}
         self.encoding = ENCODING.of_size(board_size)
         self.pedigree = Pedigree(name=name)
-        self.input_names = ("planes",)
-        self.output_names = ("policy", "value")
         self.trunk = trunk
         self.policy_head = PolicyHead(channels, board_size)
         self.value_head = ValueHead(channels, board_size, value_hidden)
@@ -59,10 +60,6 @@ class ComparisonNetwork(Network):
         x = self.trunk(planes)
         return PolicyValue(policy=self.policy_head(x), value=self.value_head(x))
 
-    def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
-        """Logits as they are; value and win/draw/loss for the side to move."""
-        return decode_two_heads(outputs)
-
 
 class VggNetwork(ComparisonNetwork):
     """A plain stack of 3×3 convolutions, VGG's recipe on a board.
@@ -70,8 +67,7 @@ class VggNetwork(ComparisonNetwork):
     Args:
         layers: convolutions (VGG-19 has 16).
         channels: filters of each.
-        board_size: H = W.
-        value_hidden: width of the value head's hidden layer.
+        board_size, value_hidden: as in `ComparisonNetwork`.
 
     Raises:
         BadRequest: a size that cannot be.
@@ -80,16 +76,9 @@ class VggNetwork(ComparisonNetwork):
     def __init__(self, layers: int = 16, channels: int = 256, board_size: int = 19, value_hidden: int = 256) -> None:
         if layers < 1 or channels < 1:
             raise BadRequest(f"a VGG trunk needs layers ≥ 1 and channels ≥ 1, not {layers} and {channels}")
-        planes = ENCODING.planes
-        widths = [planes] + [channels] * layers
-        trunk = nn.Sequential(*(ConvolutionBlock(widths[i], widths[i + 1]) for i in range(layers)))
-        super().__init__("vgg", trunk, channels, board_size, value_hidden)
-        self.config = {
-            "layers": layers,
-            "channels": channels,
-            "board_size": board_size,
-            "value_hidden": value_hidden,
-        }
+        first = ConvolutionBlock(ENCODING.planes, channels)
+        trunk = nn.Sequential(first, *(ConvolutionBlock(channels, channels) for _ in range(1, layers)))
+        super().__init__("vgg", trunk, channels, board_size, value_hidden, layers=layers)
 
 
 class InceptionBlock(nn.Module):
@@ -117,8 +106,7 @@ class InceptionNetwork(ComparisonNetwork):
     Args:
         blocks: Inception blocks.
         channels: channels between blocks, a multiple of 4.
-        board_size: H = W.
-        value_hidden: width of the value head's hidden layer.
+        board_size, value_hidden: as in `ComparisonNetwork`.
 
     Raises:
         BadRequest: a size that cannot be.
@@ -127,16 +115,9 @@ class InceptionNetwork(ComparisonNetwork):
     def __init__(self, blocks: int = 12, channels: int = 256, board_size: int = 19, value_hidden: int = 256) -> None:
         if blocks < 0 or channels < 4 or channels % 4:
             raise BadRequest(f"an Inception trunk needs channels in fours and blocks ≥ 0, not {channels} and {blocks}")
-        trunk = nn.Sequential(
-            ConvolutionBlock(ENCODING.planes, channels), *(InceptionBlock(channels) for _ in range(blocks))
-        )
-        super().__init__("inception", trunk, channels, board_size, value_hidden)
-        self.config = {
-            "blocks": blocks,
-            "channels": channels,
-            "board_size": board_size,
-            "value_hidden": value_hidden,
-        }
+        first = ConvolutionBlock(ENCODING.planes, channels)
+        trunk = nn.Sequential(first, *(InceptionBlock(channels) for _ in range(blocks)))
+        super().__init__("inception", trunk, channels, board_size, value_hidden, blocks=blocks)
 
 
 class Attention(nn.Module):
@@ -203,8 +184,7 @@ class TransformerNetwork(ComparisonNetwork):
         blocks: transformer blocks.
         channels: width of a token, a multiple of `heads`.
         heads: attention heads.
-        board_size: H = W.
-        value_hidden: width of the value head's hidden layer.
+        board_size, value_hidden: as in `ComparisonNetwork`.
 
     Raises:
         BadRequest: a size that cannot be.
@@ -216,14 +196,7 @@ class TransformerNetwork(ComparisonNetwork):
         if blocks < 0 or heads < 1 or channels < heads or channels % heads:
             raise BadRequest(f"a transformer needs channels that divide by heads, not {channels} and {heads}")
         trunk = TransformerTrunk(ENCODING.planes, blocks, channels, heads, board_size)
-        super().__init__("transformer", trunk, channels, board_size, value_hidden)
-        self.config = {
-            "blocks": blocks,
-            "channels": channels,
-            "heads": heads,
-            "board_size": board_size,
-            "value_hidden": value_hidden,
-        }
+        super().__init__("transformer", trunk, channels, board_size, value_hidden, blocks=blocks, heads=heads)
 
 
 _LINEAR = "the heads' linear layers"

@@ -7,6 +7,6 @@ loss.py      the targets of each head
 
 from keima.systems.system import System
 
-SYSTEM = System(
-    "katago-guide", "KataGo's architecture guide", "the KataGo architecture guide", __name__, preset_of="katago"
-)
+_GUIDE = "the KataGo architecture guide"
+
+SYSTEM = System("katago-guide", "KataGo's architecture guide", _GUIDE, __name__, preset_of="katago")

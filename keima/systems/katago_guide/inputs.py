@@ -54,7 +54,7 @@ PLANES: tuple[str, ...] = (
 
 @njit
 def _fill_board(b: Record, h: Record, locs: NDArray[np.int64], planes: NDArray[np.float32]) -> None:
-    """Write the planes that differ from point to point, 0–17, of one position into zeroed planes [22, H·W]."""
+    """Write planes 0–17 of one position, those that differ from point to point, into zeroed planes [22, H·W]."""
     own = h.to_play
     boards = min(int(h.turns) + 1, STEPS)
     for p in range(planes.shape[1]):

@@ -14,7 +14,7 @@ from keima.systems.targets import TensorBatch
 
 
 def _score(outputs: KataGoGuideOutput, batch: TensorBatch) -> Samples:
-    """Huber loss of the final lead in points, δ 12 as KataGo's."""
+    """Final lead in points; δ 12 as KataGo's."""
     return regression(outputs.score, batch.score, huber(12.0))
 
 

@@ -18,14 +18,14 @@ Shapes: N positions, C channels, H × W points with H = W = `board_size`, A = H�
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import numpy as np
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from keima.errors import BadRequest
 from keima.systems.katago_guide.inputs import KataGoGuideEncoding
+from keima.systems.layers import decode_two_heads
 from keima.systems.network import Array, Heads, Network, NetworkEntry, NetworkKind, NetworkTable, Pedigree
 
 POOLING_EVERY = 6
@@ -65,8 +65,7 @@ class ResidualBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """[N, C, H, W] → [N, C, H, W]."""
         y = self.convolution1(F.relu(self.norm1(x)))
-        y = self.convolution2(F.relu(self.norm2(y)))
-        summed: Tensor = x + y
+        summed: Tensor = x + self.convolution2(F.relu(self.norm2(y)))
         return summed
 
 
@@ -90,10 +89,9 @@ class PolicyHead(nn.Module):
 
     def __init__(self, channels: int, board_size: int) -> None:
         super().__init__()
-        points = board_size * board_size
         self.convolution = nn.Conv2d(channels, 2, 1)
         self.norm = nn.BatchNorm2d(2)
-        self.linear = nn.Linear(2 * points, points + 1)
+        self.linear = nn.Linear(2 * board_size * board_size, board_size * board_size + 1)
 
     def forward(self, x: Tensor) -> Tensor:
         """[N, C, H, W] → logits [N, H·W + 1], pass last."""
@@ -130,8 +128,7 @@ class OwnershipHead(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[N, C, H, W] → [N, H, W] in [−1, 1]."""
-        y = F.relu(self.norm(self.convolution1(x)))
-        owner: Tensor = self.convolution2(y)
+        owner: Tensor = self.convolution2(F.relu(self.norm(self.convolution1(x))))
         return owner.squeeze(1).tanh()
 
 
@@ -139,8 +136,8 @@ class KataGoGuideNetwork(Network):
     """The guide's network: stem, tower with global pooling, four heads.
 
     Args:
-        blocks: residual blocks (`SIZES`: 10, 18, 40, 60), not counting the pooling blocks.
-        channels: filters of every convolution (`SIZES`: 128, 384, 256, 320).
+        blocks: residual blocks, not counting the pooling blocks.
+        channels: filters of every convolution.
         board_size: H = W; the heads' linear layers fix it.
 
     Raises:
@@ -148,6 +145,7 @@ class KataGoGuideNetwork(Network):
     """
 
     system = "katago-guide"
+    output_names = ("policy", "value", "score", "ownership")
 
     def __init__(self, blocks: int = 18, channels: int = 384, board_size: int = 19) -> None:
         super().__init__()
@@ -156,9 +154,6 @@ class KataGoGuideNetwork(Network):
         self.config = {"blocks": blocks, "channels": channels, "board_size": board_size}
         self.encoding = KataGoGuideEncoding(board_size=board_size)
         self.pedigree = Pedigree(name=f"katago-guide-b{blocks}c{channels}")
-        self.input_names = ("planes",)
-        self.output_names = ("policy", "value", "score", "ownership")
-
         self.stem = nn.Conv2d(self.encoding.planes, channels, 3, padding=1)
         self.stem_norm = nn.BatchNorm2d(channels)
         self.tower = nn.Sequential()
@@ -183,15 +178,7 @@ class KataGoGuideNetwork(Network):
 
     def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
         """Logits, value and win/draw/loss (no draws), points ahead and ownership, for the side to move."""
-        value = outputs["value"]
-        wdl = np.stack([(1 + value) / 2, np.zeros_like(value), (1 - value) / 2], axis=1)
-        return Heads(
-            policy=outputs["policy"],
-            wdl=wdl,
-            value=value,
-            lead=outputs["score"],
-            ownership=outputs["ownership"],
-        )
+        return replace(decode_two_heads(outputs), lead=outputs["score"], ownership=outputs["ownership"])
 
 
 NETWORKS = NetworkTable(

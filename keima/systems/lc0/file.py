@@ -23,8 +23,7 @@ import torch
 from numpy.typing import NDArray
 
 from keima.errors import BadRequest, BadWeights, KeimaError, UnsupportedNetwork
-from keima.systems.files.contents import atomic_write, read_bytes, sha256_of
-from keima.systems.files.formats import Format
+from keima.systems.files.contents import Format, atomic_write, read_bytes, sha256_of
 from keima.systems.lc0 import file_schema as schema
 from keima.systems.lc0.file_layers import POLICY_FIELDS, Entry, Path, entries, find, leaves, make, place_of
 from keima.systems.lc0.file_params import ITEM_BYTES, Stored, count, decode, encode

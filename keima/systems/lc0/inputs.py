@@ -349,7 +349,7 @@ class Lc0Encoding(Encoding):
     def __repr__(self) -> str:
         return f"Lc0Encoding({self.input_format!r}, {self.history_fill!r})"
 
-    def shape(self, position: Position, symmetry: int = 0) -> tuple[int, int]:
+    def shape(self, position: Any, symmetry: int = 0) -> tuple[int, int]:
         """(8, 8)."""
         return self.board
 

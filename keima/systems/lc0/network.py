@@ -289,7 +289,6 @@ class Lc0Base(Network):
         self.encoding = Lc0Encoding(config.input_format)
         self.pedigree = Pedigree(name)
         self.file_notes: Data = {}
-        self.input_names = ("planes",)
         self.output_names = ("policy", "value", "moves_left") if config.moves_left else ("policy", "value")
         self.activate = activation(config.activation)
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from keima.errors import BadRequest
@@ -257,9 +258,10 @@ def _smolgen_maps(config: Lc0TransformerConfig) -> nn.Parameter | None:
     return nn.Parameter(maps)
 
 
-def position_map() -> np.ndarray:
+def position_map() -> NDArray[np.float32]:
     """float32 [64, 64]: +1 where a queen or knight could go on an empty board, −1 on the diagonal, else 0."""
-    return (POLICY_INDEX[0] >= 0) - np.eye(SQUARES, dtype=np.float32)
+    reachable: NDArray[np.bool_] = POLICY_INDEX[0] >= 0
+    return reachable.astype(np.float32) - np.eye(SQUARES, dtype=np.float32)
 
 
 def _encoders(count: int, width: int, feedforward: int) -> list[dict[str, object]]:

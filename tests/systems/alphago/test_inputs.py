@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from keima.errors import BadRequest, UnsupportedPosition
 from keima.games.go import Position
-from keima.games.go.vertices import sgf_to_xy, symmetric_array, xy_to_vertex
+from keima.games.go.vertices import symmetric_array, xy_to_vertex
 from keima.systems.alphago.inputs import PLANES, AlphaGoEncoding
 
 ENCODING = AlphaGoEncoding()
@@ -39,8 +39,8 @@ def points(plane: np.ndarray) -> set[str]:
 def reference_position(row: dict[str, Any]) -> Position:
     vertices = []
     for _, letters in row["moves"]:
-        point = sgf_to_xy(letters, 19, 19) if letters != "pass" else None
-        vertices.append("pass" if point is None else xy_to_vertex(*point, 19))
+        x, y = (ord(letter) - ord("a") for letter in letters) if len(letters) == 2 else (None, None)
+        vertices.append("pass" if x is None or letters == "tt" else xy_to_vertex(x, y, 19))
     return Position.start(19).play(*vertices)
 
 

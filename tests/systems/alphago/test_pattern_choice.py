@@ -11,9 +11,9 @@ import torch
 from keima.errors import BadRequest
 from keima.games.go import Position
 from keima.games.go.vertices import vertex_to_xy, xy_to_vertex
-from keima.systems.alphago.pattern_choice import commonest_patterns
 from keima.systems.alphago.rollout_features import (
     RolloutEncoding,
+    commonest_patterns,
     number_tables,
     pattern_images,
     response_images,
