@@ -166,6 +166,27 @@ def test_arrays_are_given_back(module: Callable[[str], ModuleType]) -> None:
         assert (rows.shape, rows.dtype.names, zeros.tolist()) == ((3,), ("a", "b"), [0, 0])
 
 
+def test_what_came_with_the_installation_needs_no_compiler(
+    module: Callable[[str], ModuleType], place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `keima.search.precompile` makes it, for a processor that others share."""
+    if store.ready_level() is None:
+        pytest.skip("nothing is compiled ahead for this kind of processor")
+    (place / "built").mkdir()
+    (place / "built" / "some_kernels.py").write_text(SOURCE, encoding="utf-8")
+    target = {"NUMBA_CPU_NAME": store.ready_level(), "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(place / "ready")}
+    paths = os.pathsep.join([str(place / "built"), str(Path(keima.__file__).parents[1])])
+    command = [sys.executable, "-c", "import some_kernels; some_kernels.twice(4)"]
+    subprocess.run(command, env={**os.environ, **target, "PYTHONPATH": paths}, check=True)  # type: ignore[dict-item]
+    monkeypatch.setattr(store, "READY", place / "ready")
+    made = module(SOURCE)
+    assert made.twice(4) == 8
+    assert not was_compiled(made.twice)
+    edited = module(SOURCE.replace("return a + b", "return a - b"))
+    assert edited.twice(4) == 0
+    assert was_compiled(edited.twice)
+
+
 def test_an_edit_recompiles_what_it_touches(module: Callable[[str], ModuleType]) -> None:
     before = module(SOURCE)
     before.twice(4), before.next_one(4)
@@ -188,9 +209,12 @@ def test_a_constant_is_part_of_what_a_kernel_runs(module: Callable[[str], Module
 
 def test_digests_tell_what_is_run_and_nothing_else(module: Callable[[str], ModuleType]) -> None:
     plain = module(SOURCE)
-    spaced = module("\n\n# a comment\n" + SOURCE.replace("def twice(a):", 'def twice(a):\n    """Told."""'))
+    documented = SOURCE.replace("def twice(a):", 'def twice(a):\n    """Told."""')
+    spaced = module("\n\n# a comment\n" + documented)
+    reworded = module(documented.replace("Told", "Said"))
     edited = module(SOURCE.replace("a + b", "a - b"))
     assert digest_of(plain.add.py_func) == digest_of(spaced.add.py_func)
+    assert digest_of(spaced.twice.py_func) == digest_of(reworded.twice.py_func)
     assert digest_of(plain.twice.py_func) != digest_of(edited.twice.py_func)
     assert digest_of(plain.next_one.py_func) == digest_of(edited.next_one.py_func)
 

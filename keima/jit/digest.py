@@ -20,9 +20,8 @@ def digest_of(function: types.FunctionType) -> str:
         TypeError: it reads a global name whose value has no digest.
     """
     if function not in _DIGESTS:
-        named = (
-            f"{function.__module__} {function.__qualname__} {function.__defaults__!r}"  # machine code tells its module
-        )
+        # Machine code tells its module.
+        named = f"{function.__module__} {function.__qualname__} {function.__defaults__!r}"
         digest = hashlib.sha256(named.encode())
         _add_code(digest, function.__code__, function)
         _DIGESTS[function] = digest.hexdigest()
@@ -31,7 +30,8 @@ def digest_of(function: types.FunctionType) -> str:
 
 def _add_code(digest: hashlib._Hash, code: types.CodeType, function: types.FunctionType | None) -> None:
     digest.update(code.co_code)
-    for constant in code.co_consts:
+    documented = function is not None and code is function.__code__ and function.__doc__ is not None
+    for constant in code.co_consts[documented:]:
         if isinstance(constant, types.CodeType):
             _add_code(digest, constant, function)
         else:

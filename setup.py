@@ -1,0 +1,30 @@
+"""A wheel holds, beside the sources, machine code of the kernels: the first search waits for no compiler."""
+
+import os
+import subprocess
+import sys
+
+from setuptools import Distribution, setup
+from setuptools.command.build_py import build_py
+
+
+class BuildWithKernels(build_py):
+    """Compiles the kernels of what is built; where that fails, the first use of each compiles it."""
+
+    def run(self) -> None:
+        """Build."""
+        super().run()
+        root = os.path.abspath("." if self.editable_mode else self.build_lib)
+        environment = {**os.environ, "PYTHONPATH": root}
+        subprocess.run([sys.executable, "-m", "keima.search.precompile"], cwd=root, env=environment, check=False)
+
+
+class Compiled(Distribution):
+    """Machine code is for one kind of machine and one version of Python."""
+
+    def has_ext_modules(self) -> bool:
+        """True: so the wheel's name says."""
+        return True
+
+
+setup(cmdclass={"build_py": BuildWithKernels}, distclass=Compiled)
