@@ -23,7 +23,7 @@ ONGOING = 2
 NO_KEY = np.uint64(0)
 """The key of a position whose evaluation no other shares."""
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
@@ -39,7 +39,7 @@ def mix(x: np.uint64) -> np.uint64:
 @njit
 def chain(key: np.uint64, fact: int) -> np.uint64:
     """A key with one more fact; the order matters."""
-    return mix(key * _GOLDEN + np.uint64(fact) + _S31)
+    return mix(key * GOLDEN + np.uint64(fact) + _S31)
 
 
 EMPTY = np.dtype([("unused", np.int64)])

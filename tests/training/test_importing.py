@@ -23,13 +23,12 @@ from keima.errors import BadRecord, BadRequest, BadStore
 from keima.games.archive import Archive
 from keima.games.chess import board
 from keima.games.chess.archive import ChessArchive
-from keima.games.chess.position import Position, move_name
+from keima.games.chess.position import Position
 from keima.games.go.archive import GoArchive
 from keima.games.go.archive.flat import WHITE_BIT
 from keima.games.go.archive.reading import GoReader, go_row, read_result
 from keima.games.go.records import parse_sgf
 from keima.games.go.sgf_text import split_games
-from keima.games.go.vertices import xy_to_sgf
 from keima.games.rows import Chunk, Piece, ReadChunk, iso_date
 from keima.training.data import importing
 from keima.training.data.importing import import_games
@@ -119,7 +118,7 @@ class TestGo:
         points = [(int(rng.integers(size[0])), int(rng.integers(size[1]))) for _ in range(40)]
         sgf = f"(;GM[1]SZ[{size[0]}:{size[1]}]"
         for number, (x, y) in enumerate(points):
-            longer = f"{sgf};{'BW'[number % 2]}[{xy_to_sgf(x, y)}]"
+            longer = f"{sgf};{'BW'[number % 2]}[{chr(97 + x)}{chr(97 + y)}]"
             try:
                 final = parse_sgf(longer + ")").final()
             except BadRecord:
@@ -276,10 +275,10 @@ class TestChess:
             game = chess.pgn.read_game(stream)
             assert game is not None
             position = Position.from_fen(row["start_fen"], chess960=row["chess960"])
-            state = board.join_states([position.state])
+            state = board.join_states([position.record])
             here = game.board()
             for code, move in zip(codes(row["moves"]), game.mainline_moves(), strict=True):
-                assert move_name(code, int(state["side"][0]), chess960) == here.uci(move)
+                assert position.name(code, int(state["side"][0])) == here.uci(move)
                 here.push(move)
                 board.make(state[0], np.uint16(code))
             assert row["white"] == game.headers["White"]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from keima.games.go.board import BLACK, EMPTY, MAX_POINTS, MAX_SIZE, WHITE
+from keima.games.go.board import BLACK, EMPTY, MAX_POINTS, MAX_SIZE, WHITE, touches_chain
 from keima.jit import Record, njit
 
 MAX_RUNS = MAX_SIZE * (MAX_SIZE // 2 + 1)
@@ -71,18 +71,6 @@ def wide(value: int) -> int:
 
 
 @njit
-def _touches_chain(b: Record, loc: int, colour: int, head: int) -> bool:
-    """Is `loc` next to a stone of the chain of `colour` whose head is `head`?"""
-    stride = b.stride
-    return bool(
-        (b.stones[loc - stride] == colour and b.head[loc - stride] == head)
-        or (b.stones[loc - 1] == colour and b.head[loc - 1] == head)
-        or (b.stones[loc + 1] == colour and b.head[loc + 1] == head)
-        or (b.stones[loc + stride] == colour and b.head[loc + stride] == head)
-    )
-
-
-@njit
 def _heads_around(b: Record, r: Record, index: int, loc: int, colour: int) -> int:
     """Make region `index` vital to every chain around `loc`, of one colour or (EMPTY) of both; returns how many."""
     stride = wide(b.stride)
@@ -106,7 +94,7 @@ def _keep_vital(b: Record, r: Record, index: int, loc: int, count: int) -> int:
     kept = 0
     for i in range(count):
         head = wide(r.vital_to[index, i])
-        if _touches_chain(b, loc, wide(b.stones[head]), head):
+        if touches_chain(b, loc, wide(b.stones[head]), head):
             r.vital_to[index, kept] = head
             kept += 1
     return kept

@@ -11,10 +11,13 @@ their arguments: check at the edge (`keima.games.go.position`).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from keima.errors import BadPosition
+from keima.games.kernels import GOLDEN, mix
 from keima.jit import Record, Records, njit
 
 EMPTY = 0
@@ -41,7 +44,7 @@ BOARD = np.dtype(
         ("captures", np.int32, (3,)),  # stones of BLACK / WHITE taken off the board so far, by colour
         ("hash", np.uint64),  # Zobrist hash of size and stones
         ("stones", np.int8, (MAX_POINTS,)),  # EMPTY, BLACK, WHITE or WALL
-        ("head", np.int16, (MAX_POINTS,)),  # of a stone: its chain's representative point
+        ("head", np.int16, (MAX_POINTS,)),  # of a stone: its chain's representative point; else NULL_LOC
         ("next", np.int16, (MAX_POINTS,)),  # of a stone: the next stone of its chain, in a ring
         ("size", np.int16, (MAX_POINTS,)),  # at a chain's head: its number of stones
         ("liberties", np.int16, (MAX_POINTS,)),  # at a chain's head: its number of liberties (distinct points)
@@ -50,16 +53,7 @@ BOARD = np.dtype(
 )
 
 _HASH_SEED = np.uint64(0x6B65696D61476F31)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
-_SHIFT_30 = np.uint64(30)
-_SHIFT_27 = np.uint64(27)
-_SHIFT_31 = np.uint64(31)
-
-_SIZE_FACTS = 2048
-_PLAYER_FACTS = 2112
-_KO_MARK_FACTS = 4096
+_SIZE_FACTS, _PLAYER_FACTS, _KO_MARK_FACTS = 2048, 2112, 4096
 """Where each kind of fact starts among the numbers `zobrist` takes; stones start at 0."""
 
 
@@ -88,10 +82,7 @@ def new_boards(n: int, xsize: int, ysize: int) -> Records:
 @njit
 def zobrist(fact: int) -> np.uint64:
     """The 64-bit hash of a fact by its number: splitmix64, so that there is no table to keep."""
-    x = _HASH_SEED + np.uint64(fact) * _GOLDEN
-    x = (x ^ (x >> _SHIFT_30)) * _MIX_1
-    x = (x ^ (x >> _SHIFT_27)) * _MIX_2
-    return x ^ (x >> _SHIFT_31)
+    return mix(_HASH_SEED + np.uint64(fact) * GOLDEN)
 
 
 @njit
@@ -128,18 +119,6 @@ def opponent(colour: int) -> int:
 def loc_of(x: int, y: int, xsize: int) -> int:
     """The point of column x (0 is the left) and row y (0 is the top)."""
     return (x + 1) + (y + 1) * (xsize + 1)
-
-
-@njit
-def x_of(loc: int, xsize: int) -> int:
-    """The column of a point, 0 is the left."""
-    return loc % (xsize + 1) - 1
-
-
-@njit
-def y_of(loc: int, xsize: int) -> int:
-    """The row of a point, 0 is the top."""
-    return loc // (xsize + 1) - 1
 
 
 @njit
@@ -182,78 +161,48 @@ def copy_points(source: NDArray[np.int8], target: NDArray[np.int8]) -> None:
 
 
 @njit
-def set_stones(b: Record, stones: NDArray[np.int8], xsize: int, ysize: int) -> None:
-    """Make `b` the board with these stones ([MAX_POINTS], EMPTY / BLACK / WHITE / WALL): chains, liberties and hash.
-
-    Captures and ko are none. Chains without a liberty stay as they are.
-    """
-    b.xsize = xsize
-    b.ysize = ysize
-    b.stride = xsize + 1
-    b.ko = NULL_LOC
-    b.captures[:] = 0
-    copy_points(stones, b.stones)
-    rebuild(b)
+def empty_around(b: Record, loc: int) -> int:
+    """How many of the four neighbours of a point are empty."""
+    stones, stride = b.stones, int(b.stride)
+    return (
+        int(stones[loc - stride] == EMPTY)
+        + int(stones[loc - 1] == EMPTY)
+        + int(stones[loc + 1] == EMPTY)
+        + int(stones[loc + stride] == EMPTY)
+    )
 
 
 @njit
-def rebuild(b: Record) -> None:
-    """Work out chains, liberties and hash again from `b.stones`."""
-    xsize = int(b.xsize)
-    ysize = int(b.ysize)
-    b.hash = size_hash(xsize, ysize)
-    b.head[:] = NULL_LOC
-    b.next[:] = NULL_LOC
-    b.size[:] = 0
-    b.liberties[:] = 0
-    seen_by = np.zeros(MAX_POINTS, np.int16)  # of an empty point: the last chain that counted it as a liberty
-    for y in range(ysize):
-        start = loc_of(0, y, xsize)
-        for loc in range(start, start + xsize):
-            if b.stones[loc] != EMPTY and b.head[loc] == NULL_LOC:
-                _gather_chain(b, loc, seen_by)
+def touches_chain(b: Record, loc: int, colour: int, head: int) -> bool:
+    """Is a point beside the chain of `colour` with that head?"""
+    stride = b.stride
+    return bool(
+        (b.stones[loc - stride] == colour and b.head[loc - stride] == head)
+        or (b.stones[loc - 1] == colour and b.head[loc - 1] == head)
+        or (b.stones[loc + 1] == colour and b.head[loc + 1] == head)
+        or (b.stones[loc + stride] == colour and b.head[loc + stride] == head)
+    )
 
 
 @njit
-def _gather_chain(b: Record, first: int, seen_by: NDArray[np.int16]) -> None:
-    """Flood the chain of `first` into a ring, counting stones and liberties and folding it into the hash."""
+def chain_beside(b: Record, loc: int, k: int, colour: int) -> int:
+    """The head of the chain of `colour` at neighbour `k`; NULL_LOC if none is, or it was at an earlier neighbour."""
     stride = int(b.stride)
-    colour = int(b.stones[first])
-    b.head[first] = first
-    b.next[first] = first
-    tail = first
-    loc = first
-    size = 0
-    liberties = 0
-    while True:
-        size += 1
-        b.hash ^= stone_hash(loc, colour)
-        for k in range(4):
-            adj = neighbour(loc, k, stride)
-            if b.stones[adj] == EMPTY:
-                if seen_by[adj] != first:
-                    seen_by[adj] = first
-                    liberties += 1
-            elif b.stones[adj] == colour and b.head[adj] == NULL_LOC:
-                b.head[adj] = first
-                b.next[tail] = adj
-                b.next[adj] = first
-                tail = adj
-        loc = int(b.next[loc])
-        if loc == first:
-            break
-    b.size[first] = size
-    b.liberties[first] = liberties
+    adj = neighbour(loc, k, stride)
+    if b.stones[adj] != colour:
+        return NULL_LOC
+    head = int(b.head[adj])
+    for earlier in range(k):
+        if b.head[neighbour(loc, earlier, stride)] == head:
+            return NULL_LOC
+    return head
 
 
 @njit
-def _touches_chain(b: Record, loc: int, head: int) -> bool:
-    """Does a point lie beside the chain with that head?"""
-    stride = int(b.stride)
-    for k in range(4):
-        adj = neighbour(loc, k, stride)
-        colour = b.stones[adj]
-        if colour in (BLACK, WHITE) and b.head[adj] == head:
+def contains(found: NDArray[Any], count: int, wanted: Any) -> bool:
+    """Is it among the first `count` of these?"""
+    for i in range(count):  # noqa: SIM110 (no generator expressions in kernels)
+        if found[i] == wanted:
             return True
     return False
 
@@ -263,13 +212,13 @@ def _merge(b: Record, head: int, other: int) -> None:
     """Join two chains of one colour, given by their heads; the larger keeps its head."""
     if b.size[head] < b.size[other]:
         head, other = other, head
-    stride = int(b.stride)
+    stride, colour = int(b.stride), int(b.stones[head])
     gained = 0
     loc = other
     while True:
         for k in range(4):
             adj = neighbour(loc, k, stride)
-            if b.stones[adj] == EMPTY and not _touches_chain(b, adj, head):
+            if b.stones[adj] == EMPTY and not touches_chain(b, adj, colour, head):
                 gained += 1
         b.head[loc] = head
         loc = int(b.next[loc])
@@ -283,30 +232,17 @@ def _merge(b: Record, head: int, other: int) -> None:
 @njit
 def _remove_chain(b: Record, first: int) -> int:
     """Take the chain of a stone off the board, give its neighbours their liberties; how many stones it had."""
-    stride = int(b.stride)
     colour = int(b.stones[first])
-    enemy = opponent(colour)
     count = 0
     loc = first
     while True:
         b.stones[loc] = EMPTY
         b.hash ^= stone_hash(loc, colour)
         count += 1
-        up = left = right = NULL_LOC  # heads already given this liberty
         for k in range(4):
-            adj = neighbour(loc, k, stride)
-            if b.stones[adj] != enemy:
-                continue
-            head = int(b.head[adj])
-            if head in (up, left, right):
-                continue
-            b.liberties[head] += 1
-            if k == 0:
-                up = head
-            elif k == 1:
-                left = head
-            else:
-                right = head
+            head = chain_beside(b, loc, k, opponent(colour))
+            if head != NULL_LOC:
+                b.liberties[head] += 1
         following = int(b.next[loc])
         b.head[loc] = NULL_LOC
         b.next[loc] = NULL_LOC
@@ -320,33 +256,18 @@ def _remove_chain(b: Record, first: int) -> int:
 @njit
 def _put(b: Record, loc: int, colour: int) -> None:
     """Put a stone on an empty point: take its liberty from all neighbours, join it to its own colour's chains."""
-    stride = int(b.stride)
-    liberties = 0
-    for k in range(4):
-        if b.stones[neighbour(loc, k, stride)] == EMPTY:
-            liberties += 1
     b.stones[loc] = colour
     b.hash ^= stone_hash(loc, colour)
     b.head[loc] = loc
     b.next[loc] = loc
     b.size[loc] = 1
-    b.liberties[loc] = liberties
-    enemy = opponent(colour)
-    up = left = right = NULL_LOC  # enemy heads that have lost this liberty already
+    b.liberties[loc] = empty_around(b, loc)
     for k in range(4):
-        adj = neighbour(loc, k, stride)
-        if b.stones[adj] == enemy:
-            head = int(b.head[adj])
-            if head in (up, left, right):
-                continue
+        head = chain_beside(b, loc, k, opponent(colour))
+        if head != NULL_LOC:
             b.liberties[head] -= 1
-            if k == 0:
-                up = head
-            elif k == 1:
-                left = head
-            else:
-                right = head
-        elif b.stones[adj] == colour and b.head[adj] != b.head[loc]:
+        adj = neighbour(loc, k, int(b.stride))
+        if b.stones[adj] == colour and b.head[adj] != b.head[loc]:
             b.liberties[b.head[adj]] -= 1
             _merge(b, int(b.head[adj]), int(b.head[loc]))
 
@@ -414,12 +335,6 @@ def is_illegal_suicide(b: Record, loc: int, colour: int, suicide_allowed: bool) 
 
 
 @njit
-def is_ko_banned(b: Record, loc: int) -> bool:
-    """Does the simple ko rule forbid this point to the side to move?"""
-    return bool(loc == b.ko)
-
-
-@njit
 def is_legal_ignoring_ko(b: Record, loc: int, colour: int, suicide_allowed: bool) -> bool:
     """Is a move legal by stones and suicide alone? PASS_LOC always is."""
     if loc == PASS_LOC:
@@ -432,7 +347,7 @@ def is_legal_ignoring_ko(b: Record, loc: int, colour: int, suicide_allowed: bool
 @njit
 def is_legal(b: Record, loc: int, colour: int, suicide_allowed: bool) -> bool:
     """Is a move legal by stones, simple ko and suicide (not superko)? PASS_LOC always is."""
-    return loc == PASS_LOC or (not is_ko_banned(b, loc) and is_legal_ignoring_ko(b, loc, colour, suicide_allowed))
+    return bool(loc == PASS_LOC or (loc != b.ko and is_legal_ignoring_ko(b, loc, colour, suicide_allowed)))
 
 
 @njit
@@ -477,22 +392,11 @@ def hash_after(b: Record, loc: int, colour: int) -> np.uint64:
 @njit
 def _hash_in_atari(b: Record, loc: int, colour: int) -> np.uint64:
     """The hash of all stones of the chains of one colour beside `loc` that have no liberty but it."""
-    stride = int(b.stride)
     result = np.uint64(0)
-    up = left = right = NULL_LOC
     for k in range(4):
-        adj = neighbour(loc, k, stride)
-        if b.stones[adj] != colour:
+        head = chain_beside(b, loc, k, colour)
+        if head == NULL_LOC or b.liberties[head] != 1:
             continue
-        head = int(b.head[adj])
-        if b.liberties[head] != 1 or head in (up, left, right):
-            continue
-        if k == 0:
-            up = head
-        elif k == 1:
-            left = head
-        else:
-            right = head
         stone = head
         while True:
             result ^= stone_hash(stone, colour)
@@ -505,24 +409,11 @@ def _hash_in_atari(b: Record, loc: int, colour: int) -> np.uint64:
 @njit
 def captures_of(b: Record, loc: int, colour: int) -> int:
     """How many enemy stones a move would take."""
-    stride = int(b.stride)
-    enemy = opponent(colour)
     count = 0
-    up = left = right = NULL_LOC
     for k in range(4):
-        adj = neighbour(loc, k, stride)
-        if b.stones[adj] != enemy:
-            continue
-        head = int(b.head[adj])
-        if b.liberties[head] != 1 or head in (up, left, right):
-            continue
-        count += int(b.size[head])
-        if k == 0:
-            up = head
-        elif k == 1:
-            left = head
-        else:
-            right = head
+        head = chain_beside(b, loc, k, opponent(colour))
+        if head != NULL_LOC and b.liberties[head] == 1:
+            count += int(b.size[head])
     return count
 
 
@@ -556,11 +447,8 @@ def liberties_after(b: Record, loc: int, colour: int, cap: int) -> int:
 @njit
 def _add_point(found: NDArray[np.int16], count: int, loc: int) -> int:
     """Append a point unless it is there or the list is full; the new length."""
-    if count == found.shape[0]:
+    if count == found.shape[0] or contains(found, count, loc):
         return count
-    for i in range(count):
-        if found[i] == loc:
-            return count
     found[count] = loc
     return count + 1
 
@@ -577,6 +465,6 @@ def _add_liberties_beside(b: Record, stone: int, loc: int, enemy: int, found: ND
             count = _add_point(found, count, adj)
         elif b.stones[adj] == enemy:
             head = int(b.head[adj])
-            if b.liberties[head] == 1 and _touches_chain(b, loc, head):
+            if b.liberties[head] == 1 and touches_chain(b, loc, enemy, head):
                 count = _add_point(found, count, adj)
     return count

@@ -21,8 +21,8 @@ from keima.games.go.board import (
     NULL_LOC,
     PASS_LOC,
     WHITE,
+    contains,
     copy_points,
-    is_ko_banned,
     is_legal_ignoring_ko,
     ko_capture,
     loc_of,
@@ -57,7 +57,6 @@ HISTORY = np.dtype(
         ("friendly_pass_ok", np.int32),  # 1: dead stones need not be captured before passing (area scoring)
         ("komi", np.float64),  # points for White
         ("prevent_encore", np.int32),  # 1: territory's two passes do not start an encore (the players agree instead)
-        ("pass_alive_suicide", np.int32),  # 1: judge what is pass-alive as if suicide were legal, whatever the rules
         # Where the game stands.
         ("to_play", np.int32),  # BLACK or WHITE
         ("turns", np.int32),  # moves and passes since this history began (it begins anew when a side moves out of turn)
@@ -68,15 +67,11 @@ HISTORY = np.dtype(
         ("has_button", np.int32),  # 1: the button is still to be taken
         ("past_phase_end", np.int32),  # 1: the phase should have ended, but the encore is prevented
         ("finished", np.int32),  # 1: the game is over
-        ("scored", np.int32),  # 1: over, with a score
         ("no_result", np.int32),  # 1: over, by endless repetition
-        ("winner", np.int32),  # of a finished game: BLACK, WHITE, or EMPTY for a draw or no result
-        ("final_score", np.float64),  # of a scored game: white minus black, everything included
         # Points given beside the board, white minus black.
         ("white_bonus", np.float64),  # button, and territory's one point a move (as if area were being counted)
         ("white_handicap_bonus", np.float64),  # white's points for handicap stones
         # Handicap as KataGo counts it.
-        ("count_black_moves", np.int32),  # 1: black moves in a row at the start count as handicap stones
         ("handicap_override", np.int32),  # the number of handicap stones, or -1 to count them
         ("start_black", np.int32),  # stones of each colour on the board this history began with
         ("start_white", np.int32),
@@ -87,20 +82,13 @@ HISTORY = np.dtype(
         ("recent_loc", np.int16, (RECENT,)),  # the last moves' points (PASS_LOC: a pass); NULL_LOC before the start
         ("recent_colour", np.int8, (RECENT,)),  # who made them; EMPTY before the start
         ("recent_ko", np.int16, (RECENT,)),  # the simple ko point on each of the recent boards
-        (
-            "recent_stones",
-            np.int8,
-            (RECENT, MAX_POINTS),
-        ),  # [0] the current board's stones, [1] one move ago, ...; those
-        # before the start are the board the history began with: min(turns + 1, RECENT) are real
-        (
-            "placed",
-            np.int16,
-            (MAX_POINTS,),
-        ),  # of a stone: `turns` just after its move; 0 for setup. Age: turns - placed
+        # [0] the current board's stones, [1] one move ago, ...; those before the start are the board the history began
+        # with: min(turns + 1, RECENT) are real.
+        ("recent_stones", np.int8, (RECENT, MAX_POINTS)),
+        ("placed", np.int16, (MAX_POINTS,)),  # of a stone: `turns` just after its move, 0 for setup
         # Repetition.
-        ("superko_banned", np.uint8, (MAX_POINTS,)),  # 1: forbidden to the side to move by superko, or in an encore
-        # because this ko was already taken in this position
+        # 1: forbidden to the side to move by superko, or in an encore because this ko was taken in this position before
+        ("superko_banned", np.uint8, (MAX_POINTS,)),
         ("ever_occupied", np.uint8, (MAX_POINTS,)),  # 1: a stone stood or was played here at some time
         ("ko_count", np.int32),  # situations recorded since the list was last cleared
         ("ko_hashes", np.uint64, (KO_HASHES,)),  # their hashes; situation i stands at i % KO_HASHES
@@ -126,8 +114,22 @@ _SIX = np.uint64(6)
 
 
 @njit
+def write_rules(h: Record, rules: NDArray[np.int32], komi: float, encore: bool) -> None:
+    """Write the rules, as `Rules.numbers` gives them, and komi; `encore`: two passes start territory's encore."""
+    h.ko_rule = rules[0]
+    h.scoring = rules[1]
+    h.tax = rules[2]
+    h.suicide = rules[3]
+    h.button_rule = rules[4]
+    h.bonus_rule = rules[5]
+    h.friendly_pass_ok = rules[6]
+    h.komi = komi
+    h.prevent_encore = not encore
+
+
+@njit
 def begin(b: Record, h: Record, colour: int, encore_phase: int) -> None:
-    """Start a history at the board as it stands, `colour` to move; the rules in `h` and `count_black_moves` stay.
+    """Start a history at the board as it stands, `colour` to move; the rules in `h` stay.
 
     Bonuses are counted from the board (KataGo `BoardHistory::clear`).
     """
@@ -197,10 +199,7 @@ def reopen(h: Record) -> None:
     """Forget that the game was over."""
     h.past_phase_end = 0
     h.finished = 0
-    h.scored = 0
     h.no_result = 0
-    h.winner = EMPTY
-    h.final_score = 0.0
 
 
 @njit
@@ -259,7 +258,7 @@ def add_ko_hash(h: Record, key: np.uint64) -> None:
 
 @njit
 def handicap_stones(h: Record) -> int:
-    """How many handicap stones Black has: those set up, and with `count_black_moves` the moves before White's first.
+    """How many handicap stones Black has: those set up, and the moves before White's first.
 
     None where White has stones at the start, and one stone or move is an ordinary game (KataGo
     `computeNumHandicapStones`).
@@ -269,7 +268,7 @@ def handicap_stones(h: Record) -> int:
     if h.start_white != 0:
         return 0
     stones = int(h.start_black)
-    if h.count_black_moves and not h.white_twice:
+    if not h.white_twice:
         stones += int(h.leading_black)
     return stones if stones > 1 else 0
 
@@ -323,7 +322,7 @@ def is_legal_move(b: Record, h: Record, loc: int, colour: int) -> bool:
     if h.encore_phase > 0:
         if is_pass_for_ko(b, h, loc, colour):
             return True
-    elif is_ko_banned(b, loc):
+    elif loc == b.ko:
         return False
     return is_legal_ignoring_ko(b, loc, colour, h.suicide == 1) and h.superko_banned[loc] == 0
 
@@ -369,12 +368,8 @@ def passes_clear_history(h: Record) -> bool:
 @njit
 def passed_here_before(h: Record, colour: int, key: np.uint64) -> bool:
     """Has `colour` passed in this situation before, so that passing again ends the phase?"""
-    if not passes_clear_history(h):
-        return False
-    for i in range(min(h.pass_count[colour], PASS_HASHES)):  # noqa: SIM110 (no generator expressions in kernels)
-        if h.pass_hashes[colour, i] == key:
-            return True
-    return False
+    passes = min(h.pass_count[colour], PASS_HASHES)
+    return passes_clear_history(h) and contains(h.pass_hashes[colour], passes, key)
 
 
 @njit
@@ -387,12 +382,6 @@ def pass_would_end_phase(b: Record, h: Record, colour: int) -> bool:
 def is_final_phase(h: Record) -> bool:
     """Is it the phase whose end is the game's?"""
     return bool(h.scoring == SCORING_AREA or h.encore_phase >= 2)
-
-
-@njit
-def pass_would_end_game(b: Record, h: Record, colour: int) -> bool:
-    """Would a pass end the game?"""
-    return is_final_phase(h) and pass_would_end_phase(b, h, colour)
 
 
 @njit
@@ -417,7 +406,7 @@ def count_area(b: Record, h: Record, area: NDArray[np.int8]) -> int:
     owned points, stones among them: `white_bonus` has taken back one for each move, so that a stone is worth nothing. A
     stone that is not alive by itself counts for its side if it stood when encore phase 2 began, or before that phase.
     """
-    suicide = h.suicide == 1 or h.pass_alive_suicide == 1
+    suicide = h.suicide == 1
     groups = 0
     if h.scoring == SCORING_AREA and h.tax == TAX_NONE:
         calculate_area(b, area, True, True, True, suicide)
@@ -461,32 +450,10 @@ def score_now(b: Record, h: Record, area: NDArray[np.int8]) -> float:
 
 
 @njit
-def end_and_score(b: Record, h: Record) -> None:
-    """End the game here with the score of the board as it stands."""
-    area = np.empty(MAX_POINTS, np.int8)
-    count_area(b, h, area)
-    score = score_now(b, h, area)
+def end_game(b: Record, h: Record) -> None:
+    """End the game here; a button not yet taken goes to the side to move."""
     if h.has_button:
         h.has_button = 0
         h.white_bonus += 0.5 if h.to_play == WHITE else -0.5
     reopen(h)
     h.finished = 1
-    h.scored = 1
-    h.final_score = score
-    h.winner = WHITE if score > 0 else (BLACK if score < 0 else EMPTY)
-
-
-@njit
-def end_if_all_pass_alive(b: Record, h: Record) -> bool:
-    """End and score the game if every point of the board is somebody's pass-alive area; was it?
-
-    A search uses it to stop early (KataGo `BoardHistory::endGameIfAllPassAlive`).
-    """
-    area = np.empty(MAX_POINTS, np.int8)
-    calculate_area(b, area, False, False, False, h.suicide == 1 or h.pass_alive_suicide == 1)
-    for y in range(b.ysize):
-        for x in range(b.xsize):
-            if area[loc_of(x, y, b.xsize)] == EMPTY:
-                return False
-    end_and_score(b, h)
-    return True

@@ -20,14 +20,15 @@ from numpy.typing import NDArray
 
 from keima.games.go.area import wide
 from keima.games.go.board import (
-    BLACK,
     BOARD,
     EMPTY,
     MAX_POINTS,
     MAX_SIZE,
     NULL_LOC,
-    WHITE,
+    WALL,
+    contains,
     copy_points,
+    empty_around,
     is_legal,
     ko_capture,
     liberties_after,
@@ -69,28 +70,6 @@ def new_scratch() -> Scratch:
 
 
 @njit
-def _empty_around(b: Record, loc: int) -> int:
-    """How many of the four neighbours of a point are empty."""
-    stones = b.stones
-    stride = wide(b.stride)
-    return (
-        int(stones[loc - stride] == EMPTY)
-        + int(stones[loc - 1] == EMPTY)
-        + int(stones[loc + 1] == EMPTY)
-        + int(stones[loc + stride] == EMPTY)
-    )
-
-
-@njit
-def _contains(moves: NDArray[np.int16], count: int, move: int) -> bool:
-    """Is `move` among the first `count` moves?"""
-    for i in range(count):  # noqa: SIM110 (no generator expressions in kernels)
-        if moves[i] == move:
-            return True
-    return False
-
-
-@njit
 def _find_liberties(b: Record, loc: int, moves: NDArray[np.int16], wanted: int) -> int:
     """Write the first `wanted` liberties of the chain of `loc` to `moves`; returns how many there were."""
     stones, following = b.stones, b.next
@@ -100,7 +79,7 @@ def _find_liberties(b: Record, loc: int, moves: NDArray[np.int16], wanted: int) 
     while True:
         for step in (-stride, -1, 1, stride):
             near = stone + step
-            if stones[near] == EMPTY and not _contains(moves, found, near):
+            if stones[near] == EMPTY and not contains(moves, found, near):
                 moves[found] = near
                 found += 1
                 if found == wanted:
@@ -123,7 +102,7 @@ def _find_captures(b: Record, loc: int, moves: NDArray[np.int16]) -> int:
             near = stone + step
             if stones[near] == enemy and b.liberties[b.head[near]] == 1:
                 _find_liberties(b, wide(near), moves[found:], 1)
-                if not _contains(moves, found, moves[found]):
+                if not contains(moves, found, moves[found]):
                     found += 1
         stone = wide(following[stone])
         if stone == loc:
@@ -151,7 +130,7 @@ def _surely_gets_three(b: Record, loc: int, colour: int) -> bool:
         near = loc + step
         if b.stones[near] == colour:
             best = max(best, wide(b.liberties[b.head[near]]) - 1)
-    return _captures_around(b, loc, colour) + max(best, _empty_around(b, loc)) >= 3
+    return _captures_around(b, loc, colour) + max(best, empty_around(b, loc)) >= 3
 
 
 @njit
@@ -178,7 +157,7 @@ def _look_as_defender(b: Record, loc: int, frame: Record) -> int:
         count += 1
     else:
         count = _find_captures(b, loc, moves)
-        if not _contains(moves, count, extension):
+        if not contains(moves, count, extension):
             moves[count] = extension
             count += 1
         if _surely_gets_three(b, wide(moves[count - 1]), colour):
@@ -194,8 +173,8 @@ def _is_double_ko_death(b: Record, loc: int, first: int, second: int) -> bool:
     colour = b.stones[loc]
     enemy = 3 - colour
     return (
-        _empty_around(b, first) == 0
-        and _empty_around(b, second) == 0
+        empty_around(b, first) == 0
+        and empty_around(b, second) == 0
         and ko_capture(b, first, enemy) != NULL_LOC
         and ko_capture(b, second, enemy) != NULL_LOC
         and liberties_after(b, first, colour, 3) <= 2
@@ -289,7 +268,7 @@ def _look_as_attacker(b: Record, loc: int, frame: Record) -> int:
 def _room(b: Record, loc: int, colour: int) -> int:
     """How much a chain of `colour` would gain by moving there: the better of two escapes is the one to block first."""
     stride = wide(b.stride)
-    room = 2 * _empty_around(b, loc)
+    room = 2 * empty_around(b, loc)
     for step in (-stride, -1, 1, stride):
         near = loc + step
         if b.stones[near] == colour and b.liberties[b.head[near]] > 1:
@@ -370,7 +349,7 @@ def _is_caught_in_atari(scratch: Scratch, start: int, loc: int) -> bool:
 
 @njit
 def _working_moves(scratch: Scratch, loc: int, moves: NDArray[np.int16]) -> int:
-    """`working_moves` for the board already at the bottom of the scratch."""
+    """Write the ataris that catch a chain of two liberties on the board at the bottom of the scratch; how many."""
     boards = scratch[0]
     b = boards[0]
     attacker = 3 - wide(b.stones[loc])
@@ -384,75 +363,6 @@ def _working_moves(scratch: Scratch, loc: int, moves: NDArray[np.int16]) -> int:
             boards[1] = b
             play(boards[1], move, attacker)
             if _is_caught_in_atari(scratch, 1, loc):
-                moves[count] = move
-                count += 1
-    return count
-
-
-@njit
-def is_captured(b: Record, loc: int, scratch: Scratch) -> bool:
-    """Is the chain of the stone at `loc` caught in a ladder, if its owner moves next?
-
-    Only a chain in atari can be; with two or more liberties the answer is False.
-
-    Args:
-        b: one BOARD record; unchanged.
-        loc: a stone.
-        scratch: from `new_scratch`.
-    """
-    scratch[0][0] = b
-    return _is_caught_in_atari(scratch, 0, loc)
-
-
-@njit
-def working_moves(b: Record, loc: int, moves: NDArray[np.int16], scratch: Scratch) -> int:
-    """Find the ataris that catch the chain of the stone at `loc` in a ladder, if the attacker moves next.
-
-    Args:
-        b: one BOARD record; unchanged. Its simple ko point is forbidden to the attacker.
-        loc: a stone.
-        moves: int16 [2 or more], the first elements are written: the working moves.
-        scratch: from `new_scratch`.
-
-    Returns:
-        How many there are: 0, 1 or 2; 0 for a chain that has not exactly two liberties.
-    """
-    scratch[0][0] = b
-    return _working_moves(scratch, loc, moves)
-
-
-@njit
-def escaping_moves(b: Record, loc: int, moves: NDArray[np.int16], scratch: Scratch) -> int:
-    """Find the moves that save the chain of the stone at `loc`, which is in atari, from the ladder.
-
-    Its owner moves next, and may extend or capture a neighbour in atari. A move works when the attacker cannot catch
-    the chain afterwards.
-
-    Args:
-        b: one BOARD record; unchanged. Its simple ko point is forbidden to the owner.
-        loc: a stone.
-        moves: int16 [MAX_POINTS], the first elements are written: the escaping moves.
-        scratch: from `new_scratch`.
-
-    Returns:
-        How many there are; 0 for a chain that is not in atari.
-    """
-    boards = scratch[0]
-    boards[0] = b
-    colour = wide(b.stones[loc])
-    if b.liberties[b.head[loc]] != 1:
-        return 0
-    tried = _find_captures(b, loc, moves)
-    _find_liberties(b, loc, moves[tried:], 1)
-    if not _contains(moves, tried, moves[tried]):
-        tried += 1
-    count = 0
-    for i in range(tried):
-        move = wide(moves[i])
-        if is_legal(b, move, colour, False):
-            boards[1] = boards[0]
-            play(boards[1], move, colour)
-            if _read(scratch, 1, loc, False) != _CAUGHT:
                 moves[count] = move
                 count += 1
     return count
@@ -520,7 +430,9 @@ def change_stones(b: Record, stones: NDArray[np.int8]) -> None:
     seen = np.zeros(MAX_POINTS, np.int16)  # of a stone: 1 when its chain is done; of an empty point: who counted it
     for i in range(count):
         loc = wide(changed[i])
-        if b.stones[loc] in (BLACK, WHITE) and seen[loc] == 0:
+        if b.stones[loc] == EMPTY:
+            b.head[loc] = NULL_LOC
+        elif b.stones[loc] != WALL and seen[loc] == 0:
             _gather(b, loc, i + 1, seen)
 
 

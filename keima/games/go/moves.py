@@ -17,6 +17,7 @@ from keima.games.go.board import (
     PASS_LOC,
     WALL,
     WHITE,
+    contains,
     copy_points,
     hash_after,
     is_illegal_suicide,
@@ -40,7 +41,7 @@ from keima.games.go.history import (
     add_ko_hash,
     clear_encore,
     clear_ko_hashes,
-    end_and_score,
+    end_game,
     give_turn,
     handicap_bonus,
     is_final_phase,
@@ -241,7 +242,7 @@ def _count_handicap(h: Record, loc: int, colour: int) -> None:
             h.white_twice = 1
         if loc != PASS_LOC:
             h.white_has_moved = 1
-    elif h.count_black_moves and not h.white_has_moved:
+    elif not h.white_has_moved:
         if loc != PASS_LOC:
             h.leading_black += 1
         h.white_handicap_bonus = handicap_bonus(h)
@@ -251,7 +252,7 @@ def _count_handicap(h: Record, loc: int, colour: int) -> None:
 def _end_phase(b: Record, h: Record) -> None:
     """After the passes that end a phase: score the game, or go on to the next encore."""
     if is_final_phase(h):
-        end_and_score(b, h)
+        end_game(b, h)
     elif h.prevent_encore:
         h.past_phase_end = 1
         h.valid_turns = min(h.valid_turns, 1)
@@ -287,14 +288,10 @@ def is_true_eye(b: Record, loc: int, colour: int, path: NDArray[np.int16], lengt
         stone = b.stones[diagonal]
         if stone == opponent(colour):
             bad += 1
-        elif stone == EMPTY:
-            asked = False
-            for i in range(length):
-                asked |= path[i] == diagonal
-            if not asked:
-                path[length] = loc
-                if not is_true_eye(b, diagonal, colour, path, length + 1):
-                    bad += 1
+        elif stone == EMPTY and not contains(path, length, diagonal):
+            path[length] = loc
+            if not is_true_eye(b, diagonal, colour, path, length + 1):
+                bad += 1
         if bad > allowed:
             return False
     return True

@@ -27,14 +27,13 @@ from keima.games.go.board import (
     MAX_POINTS,
     PASS_LOC,
     WHITE,
-    is_ko_banned,
     is_legal_ignoring_ko,
     new_boards,
     place,
 )
 from keima.games.go.history import HISTORY
 from keima.games.go.moves import play_move
-from keima.games.go.rules import HANDICAP_BONUSES, KO_RULES, SCORING_RULES, TAX_RULES, Rules, check_komi
+from keima.games.go.rules import Rules, check_komi
 from keima.games.go.vertices import COLUMNS, board_locs, loc_to_vertex, vertex_table, vertex_to_loc, xy_to_vertex
 from keima.plain import Fields
 
@@ -104,7 +103,7 @@ class Position:
         boards, histories = record["board"], record["history"]
         boards[:] = new_boards(1, xsize, ysize)
         setup = _set_up(boards[0], [("B", v) for v in (*handicap, *black)] + [("W", v) for v in white])
-        _write_rules(histories[0], parsed, komi, encore)
+        rules_of.write_rules(histories[0], np.array(parsed.numbers(), np.int32), komi, encore)
         first = WHITE if setup and all(colour == "B" for colour, _ in setup) else BLACK
         rules_of.begin(boards[0], histories[0], _colour(to_play) if to_play else first, 0)
         if handicap_stones is not None:
@@ -482,27 +481,13 @@ def _set_up(b: Any, stones: Iterable[tuple[str, str]]) -> tuple[tuple[str, str],
     return tuple(setup)
 
 
-def _write_rules(h: Any, rules: Rules, komi: float, encore: bool) -> None:
-    """Write the rules into a history record."""
-    h["ko_rule"] = KO_RULES.index(rules.ko)
-    h["scoring"] = SCORING_RULES.index(rules.scoring)
-    h["tax"] = TAX_RULES.index(rules.tax)
-    h["suicide"] = rules.suicide
-    h["button_rule"] = rules.has_button
-    h["bonus_rule"] = HANDICAP_BONUSES.index(rules.white_handicap_bonus)
-    h["friendly_pass_ok"] = rules.friendly_pass_ok
-    h["komi"] = komi
-    h["prevent_encore"] = not encore
-    h["count_black_moves"] = 1
-
-
 def _refuse(b: Any, h: Any, loc: int, colour: int, where: str) -> NoReturn:
     """Raise the reason why a move is illegal."""
     if b["stones"][loc] != EMPTY:
         reason = f"occupied by a {'black' if b['stones'][loc] == BLACK else 'white'} stone"
     elif not is_legal_ignoring_ko(b, loc, colour, bool(h["suicide"])):
         reason = "suicide: the stone would have no liberty"
-    elif is_ko_banned(b, loc):
+    elif loc == b["ko"]:
         reason = "ko: it would retake at once"
     elif h["encore_phase"] > 0:
         reason = "ko: already taken once in this position of the encore"

@@ -97,6 +97,10 @@ class Rules:
         """The rules as KataGo's JSON object."""
         return {key: getattr(self, name) for key, name in _JSON_FIELDS.items()}
 
+    def numbers(self) -> list[int]:
+        """Of each field, in order, the index of its value among `_OPTIONS`: rules as a history record holds them."""
+        return [_OPTIONS[field.name].index(getattr(self, field.name)) for field in fields(self)]
+
     def __str__(self) -> str:
         """KataGo's shorthand, which leaves out what is off."""
         text = f"ko{self.ko}score{self.scoring}tax{self.tax}sui{int(self.suicide)}"

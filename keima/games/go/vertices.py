@@ -1,14 +1,12 @@
-"""Names of points: GTP vertices ("Q16", no column I), SGF letters ("pd"), and the (x, y) and `loc` they stand for.
+"""Names of points: GTP vertices ("Q16", no column I), and the (x, y) and `loc` they stand for; symmetries of the board.
 
 x = 0 is the left column, y = 0 the top row; GTP counts rows from the bottom. A pass is None as (x, y), PASS_LOC as a
-`loc`, "pass" in GTP and "" in SGF.
+`loc`, "pass" in GTP.
 
     >>> vertex_to_xy("Q16", 19, 19)
     (15, 3)
     >>> xy_to_vertex(15, 3, 19)
     'Q16'
-    >>> xy_to_sgf(15, 3)
-    'pd'
 """
 
 from __future__ import annotations
@@ -82,26 +80,6 @@ def vertex_table(xsize: int, ysize: int) -> tuple[str, ...]:
     return tuple(table)
 
 
-def sgf_to_xy(letters: str, xsize: int, ysize: int) -> tuple[int, int] | None:
-    """The (x, y) of an SGF point; None for a pass: "", and "tt" (SGF FF[3], for boards up to 19).
-
-    Raises:
-        IllegalMove: it names no point of a board of that size.
-    """
-    if letters in ("", "tt"):
-        return None
-    if len(letters) == 2:
-        x, y = (ord(letter) - ord("a") for letter in letters)
-        if 0 <= x < xsize and 0 <= y < ysize:
-            return x, y
-    raise IllegalMove(f'"{letters[:20]}" is not an SGF point of a {xsize}x{ysize} board')
-
-
-def xy_to_sgf(x: int, y: int) -> str:
-    """The SGF letters of column x and row y."""
-    return chr(ord("a") + x) + chr(ord("a") + y)
-
-
 def fixed_handicap(stones: int, size: tuple[int, int]) -> tuple[str, ...]:
     """The customary points of 2 to 9 handicap stones (GTP 2 `fixed_handicap`); empty where there is no custom.
 
@@ -133,39 +111,6 @@ TRANSPOSE = 4
 def inverse(symmetry: int) -> int:
     """The symmetry that undoes this one: only 5 and 6, the quarter turns, are not their own."""
     return {5: 6, 6: 5}.get(symmetry, symmetry)
-
-
-def compose(first: int, then: int) -> int:
-    """The one symmetry that does `first`, then `then`."""
-    if first & TRANSPOSE:
-        then = (then & TRANSPOSE) | ((then & FLIP_COLUMNS) >> 1) | ((then & FLIP_ROWS) << 1)
-    return first ^ then
-
-
-def symmetric_size(xsize: int, ysize: int, symmetry: int) -> tuple[int, int]:
-    """(xsize, ysize) of the board after the symmetry."""
-    return (ysize, xsize) if symmetry & TRANSPOSE else (xsize, ysize)
-
-
-def symmetric_point(x: int, y: int, xsize: int, ysize: int, symmetry: int) -> tuple[int, int]:
-    """Where the point (x, y) of an xsize × ysize board goes: its (x, y) on the board after the symmetry."""
-    if symmetry & FLIP_ROWS:
-        y = ysize - 1 - y
-    if symmetry & FLIP_COLUMNS:
-        x = xsize - 1 - x
-    return (y, x) if symmetry & TRANSPOSE else (x, y)
-
-
-def symmetric_vertex(vertex: str, xsize: int, ysize: int, symmetry: int) -> str:
-    """Where a GTP vertex of an xsize × ysize board goes; a pass stays one.
-
-    Raises:
-        IllegalMove: the vertex names no point of that board.
-    """
-    xy = vertex_to_xy(vertex, xsize, ysize)
-    if xy is None:
-        return "pass"
-    return xy_to_vertex(*symmetric_point(*xy, xsize, ysize, symmetry), symmetric_size(xsize, ysize, symmetry)[1])
 
 
 def symmetric_array(points: NDArray[Any], symmetry: int) -> NDArray[Any]:

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from keima.games.go import Position
 from keima.games.go import history as rules_of
+from keima.games.go.area import calculate_area
 from keima.games.go.board import MAX_POINTS
 from keima.games.go.history import HISTORY, KO_HASHES
 from keima.games.go.moves import play_move
@@ -52,10 +53,12 @@ def state_text(b: Any, h: Any) -> str:
     legal[moves[: count - 1]] = 1
     area = np.zeros(MAX_POINTS, np.int8)
     score = rules_of.score_now(b, h, area)
-    ended, ended_history = b.copy(), h.copy()
-    all_alive = bool(rules_of.end_if_all_pass_alive(ended, ended_history))
-    if all_alive:
-        assert ended_history["final_score"] == score
+    pass_alive = np.zeros(MAX_POINTS, np.int8)
+    calculate_area(b, pass_alive, False, False, False, h["suicide"] == 1)
+    scored = h["finished"] and not h["no_result"]
+    final_score = score if scored else 0.0
+    winner = 1 if final_score < 0 else 2 * (final_score > 0)
+    pass_ends_phase = rules_of.pass_would_end_phase(b, h, colour)
     fields = [
         colour,
         _points(b["stones"], locs),
@@ -66,9 +69,9 @@ def state_text(b: Any, h: Any) -> str:
         _halves(h["white_bonus"] * 2),
         _halves(h["white_handicap_bonus"] * 2),
         h["has_button"],
-        f"{h['past_phase_end']}{h['finished']}{h['scored']}{h['no_result']}{h['winner']}",
-        _halves(h["final_score"] * 2),
-        f"{rules_of.pass_would_end_phase(b, h, colour):d}{rules_of.pass_would_end_game(b, h, colour):d}"
+        f"{h['past_phase_end']}{h['finished']}{scored:d}{h['no_result']}{winner}",
+        _halves(final_score * 2),
+        f"{pass_ends_phase:d}{pass_ends_phase and rules_of.is_final_phase(h):d}"
         f"{rules_of.is_friendly_pass(b, h, colour):d}",
         h["valid_turns"],
         h["turns_this_phase"],
@@ -77,7 +80,7 @@ def state_text(b: Any, h: Any) -> str:
         _points(h["encore_start"], locs),
         _points(area, locs),
         _halves(score * 2),
-        int(all_alive),
+        int(pass_alive[locs].all()),
         _halves(rules_of.self_komi(h, colour, 0.75) * 4),
         b["captures"][1],
         b["captures"][2],
@@ -355,16 +358,6 @@ def test_prisoners_count_under_territory_rules() -> None:
     assert japanese.captures == {"B": 0, "W": 1}
     assert japanese.score() == -(6 + 1)  # empty points and a prisoner; a pass costs nothing
     assert Position.start(3, "chinese", 0).play(*moves).score() == -9
-
-
-def test_an_all_pass_alive_board_can_be_ended_early() -> None:
-    position = position_of(". X .\nX X X\n. X .", rules="tromp-taylor", komi=0)
-    b, h = position.board.copy()[0], position.history.copy()[0]
-    assert rules_of.end_if_all_pass_alive(b, h)
-    assert (h["finished"], h["scored"], h["winner"], h["final_score"]) == (1, 1, 1, -9)
-    b, h = (array.copy()[0] for array in (Position.start(3).board, Position.start(3).history))
-    assert not rules_of.end_if_all_pass_alive(b, h)
-    assert h["finished"] == 0
 
 
 def test_recent_boards_and_moves_are_newest_first() -> None:

@@ -20,23 +20,18 @@ def test_every_name_leads_back_to_its_point(xsize: int, ysize: int, data: st.Dat
     loc = vertices.vertex_to_loc(vertex, xsize, ysize)
     assert loc == loc_of(x, y, xsize) == vertices.board_locs(xsize, ysize)[y, x]
     assert vertices.loc_to_vertex(loc, xsize, ysize) == vertex
-    assert vertices.sgf_to_xy(vertices.xy_to_sgf(x, y), xsize, ysize) == (x, y)
 
 
 def test_names_everybody_knows() -> None:
     assert vertices.vertex_to_xy("A1", 19, 19) == (0, 18)
     assert vertices.vertex_to_xy("T19", 19, 19) == (18, 0)
     assert vertices.vertex_to_xy("J9", 9, 9) == (8, 0)
-    assert vertices.sgf_to_xy("pd", 19, 19) == vertices.vertex_to_xy("Q16", 19, 19)
-    assert vertices.sgf_to_xy("aa", 9, 7) == vertices.vertex_to_xy("A7", 9, 7)
 
 
 def test_passes() -> None:
     assert vertices.vertex_to_xy("PASS", 9, 9) is None
     assert vertices.vertex_to_loc("pass", 9, 9) == PASS_LOC
     assert vertices.loc_to_vertex(PASS_LOC, 9, 9) == "pass"
-    assert vertices.sgf_to_xy("", 19, 19) is None
-    assert vertices.sgf_to_xy("tt", 19, 19) is None
     table = vertices.vertex_table(5, 7)
     assert len(table) == MAX_POINTS
     assert table[NULL_LOC] == ""
@@ -51,17 +46,10 @@ def test_what_names_no_point_of_a_9x9_board(vertex: str) -> None:
         vertices.vertex_to_xy(vertex, 9, 9)
 
 
-@pytest.mark.parametrize("letters", ["a", "jj", "aj", "AA", "abc", "a1", "uu"])
-def test_what_names_no_sgf_point_of_a_9x9_board(letters: str) -> None:
-    with pytest.raises(IllegalMove, match="9x9"):
-        vertices.sgf_to_xy(letters, 9, 9)
-
-
 @given(st.text(max_size=6))
 def test_any_text_is_a_point_or_refused(text: str) -> None:
-    for read in (vertices.vertex_to_xy, vertices.sgf_to_xy):
-        try:
-            xy = read(text, 13, 9)
-        except IllegalMove:
-            continue
-        assert xy is None or (0 <= xy[0] < 13 and 0 <= xy[1] < 9)
+    try:
+        xy = vertices.vertex_to_xy(text, 13, 9)
+    except IllegalMove:
+        return
+    assert xy is None or (0 <= xy[0] < 13 and 0 <= xy[1] < 9)

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from keima.games.archive import FlatGames, Kinds
 from keima.games.go.area import calculate_area
 from keima.games.go.board import BLACK, EMPTY, MAX_POINTS, MAX_SIZE, MIN_SIZE, PASS_LOC, WHITE, clear, loc_of, place
-from keima.games.go.history import begin, give_turn, score_now
+from keima.games.go.history import begin, give_turn, score_now, write_rules
 from keima.games.go.moves import play_many
 from keima.games.go.position import RECORD, Position
-from keima.games.go.rules import HANDICAP_BONUSES, KO_RULES, SCORING_RULES, TAX_RULES, Rules
+from keima.games.go.rules import Rules
 from keima.games.rows import (
     UNKNOWN_WINNER,
     ArrayColumns,
@@ -168,7 +168,7 @@ class GoGames(FlatGames):
 
     @cached_property
     def _arrays(self) -> _Arrays:
-        rules = np.array([_rule_numbers(rules) for rules in self.rules], np.int32).reshape(len(self.rules), 7)
+        rules = np.array([rules.numbers() for rules in self.rules], np.int32).reshape(len(self.rules), 7)
         arrays = (self.moves, self.start, self.setup, self.setup_start, self.to_play_first, self.xsize, self.ysize)
         rest = (self.rules_index, rules, self.komi, self.score, self.winner)
         return _Arrays(*(plain(array) for array in (*arrays, *rest)))
@@ -219,19 +219,6 @@ class GoGames(FlatGames):
         _fill_ownership(self._arrays, chosen, turns, symmetries, ownership)
 
 
-def _rule_numbers(rules: Rules) -> tuple[int, ...]:
-    """The rules as a history record holds them."""
-    return (
-        KO_RULES.index(rules.ko),
-        SCORING_RULES.index(rules.scoring),
-        TAX_RULES.index(rules.tax),
-        int(rules.suicide),
-        int(rules.has_button),
-        HANDICAP_BONUSES.index(rules.white_handicap_bonus),
-        int(rules.friendly_pass_ok),
-    )
-
-
 # --- Kernels ----------------------------------------------------------------------------------------------------------
 
 
@@ -253,18 +240,7 @@ def _set_up(games: _Arrays, g: int, b: Record, h: Record) -> None:
     for i in range(games.setup_start[g], games.setup_start[g + 1]):
         packed = int(games.setup[i])
         place(b, _loc(packed, xsize, ysize), WHITE if packed & WHITE_BIT else BLACK)
-    rules = games.rules[games.rules_index[g]]
-    h.ko_rule = rules[0]
-    h.scoring = rules[1]
-    h.tax = rules[2]
-    h.suicide = rules[3]
-    h.button_rule = rules[4]
-    h.bonus_rule = rules[5]
-    h.friendly_pass_ok = rules[6]
-    h.komi = games.komi[g]
-    h.prevent_encore = 1
-    h.pass_alive_suicide = 0
-    h.count_black_moves = 1
+    write_rules(h, games.rules[games.rules_index[g]], games.komi[g], False)
     begin(b, h, WHITE if games.to_play_first[g] else BLACK, 0)
 
 
