@@ -21,8 +21,7 @@ from keima.games.game import GAMES
 from keima.games.go.archive.flat import SCHEMA as GO_SCHEMA
 from keima.games.go.archive.flat import WHITE_BIT
 from keima.games.rows import UNKNOWN_WINNER
-from keima.training.data.splitting import TestGames, split_store
-from keima.training.data.store import GameStore, writing
+from keima.training.data.store import GameStore, TestGames, split_store, writing
 
 
 def codes(*moves: int) -> bytes:
@@ -275,6 +274,17 @@ class TestDamage:
         path = write(tmp_path / "x.parquet", "go", go_row(), go_row(**fields))
         with pytest.raises(BadStore, match=message):
             GameStore.open(path).flat()
+
+    @pytest.mark.parametrize("name", ["moves", "xsize", "ysize", "komi", "handicap"])
+    def test_counts_of_rows_that_lack_a_value(self, tmp_path: Path, name: str) -> None:
+        path = write(tmp_path / "x.parquet", "go", go_row(), go_row(**{name: None}))
+        with pytest.raises(BadStore, match=rf"x.parquet: {name} must not be null"):
+            GameStore.open(path).info()
+
+    def test_keys_that_are_missing_divide_nothing(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "x.parquet", "go", go_row(), go_row(key=None))
+        with pytest.raises(BadStore, match=r"x.parquet: key must not be null"):
+            split_store(GameStore.open(path), tmp_path / "split", TestGames(fraction=0.5))
 
     def test_codes_that_are_no_chess_moves(self, tmp_path: Path) -> None:
         path = write(tmp_path / "x.parquet", "chess", chess_row(moves=codes(12 | 28 << 6, 7 << 12)))

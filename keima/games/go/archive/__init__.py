@@ -16,7 +16,7 @@ from keima.games.go.archive.policies import GoPolicyGames
 from keima.games.go.archive.reading import GoReader, go_row
 from keima.games.go.rules import Rules
 from keima.games.go.sgf_text import split_games
-from keima.games.rows import Broken, Chunk, Counts, Piece, ReadChunk, Rows, by_frequency, value_counts
+from keima.games.rows import Broken, Chunk, Counts, Piece, ReadChunk, Rows, by_frequency, numbers, value_counts
 from keima.plain import Data
 
 
@@ -35,12 +35,12 @@ class GoCounts(Counts):
 
     def add(self, batch: pa.RecordBatch) -> None:
         """See `Counts`."""
-        code = batch.column("xsize").to_numpy().astype(np.int64) * 256 + batch.column("ysize").to_numpy()
+        code = numbers(batch, "xsize", np.int64) * 256 + numbers(batch, "ysize", np.int64)
         for size, count in zip(*np.unique(code, return_counts=True), strict=True):
             self.sizes[f"{size >> 8}x{size & 255}"] += int(count)
         self.rules.update(value_counts(batch.column("rules")))
-        self.komi.update(value_counts(batch.column("komi")))
-        self.handicap.update(value_counts(batch.column("handicap")))
+        self.komi.update(numbers(batch, "komi", np.float32).tolist())
+        self.handicap.update(numbers(batch, "handicap", np.uint8).tolist())
         for name in ("black_rank", "white_rank"):
             self.ranks.update(value_counts(batch.column(name)))
         self.scored += batch.num_rows - batch.column("score").null_count
