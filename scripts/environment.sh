@@ -26,8 +26,9 @@ setup_environment() {
     wanted=$(cat pyproject.toml constraints.txt | cksum)
     stamp=.venv/keima-installed${extras:+-$extras}
     if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
-        echo "installing keima and what it needs into .venv (once) ..." >&2
+        echo "installing keima and what it needs into .venv (once, some minutes) ..." >&2
         "$PYTHON" -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".${extras:+[$extras]}"
+        "$PYTHON" -m keima.search.precompile
         echo "$wanted" > "$stamp"
     fi
 }

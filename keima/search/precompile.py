@@ -87,6 +87,7 @@ def work(system: System, name: str) -> None:
 def main(arguments: list[str]) -> int:
     """With an argument "K/N" every N-th piece of work from the K-th on; without, all of it in so many processes."""
     if arguments:
+        store.on_compile(lambda _: None)
         part, of = map(int, arguments[0].split("/"))
         for system, name in works()[part::of]:
             work(system, name)
