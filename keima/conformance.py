@@ -9,7 +9,7 @@ import numpy as np
 
 from keima.compress.fold import fold
 from keima.inference.evaluator import Evaluator
-from keima.search.api import search
+from keima.search.search import search
 from keima.systems.conformance import check_parts, law, nearly, positions_for, raw_answers, small_networks
 from keima.systems.network import Network
 from keima.systems.system import System, get_system

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from keima.search.report import PV_LENGTH
-from keima.search.tree import COLUMNS, SCORE_MEAN, VISITS, describe, principal_variation
+from keima.search.report import PV_LENGTH, MoveInfo, mean
+from keima.search.tree import principal_variation
 
 if TYPE_CHECKING:
-    from keima.search.memory import Tree
     from keima.search.search import Search
+    from keima.search.tree import Tree
+    from keima.systems.parameters import Parameters
 
 
 @dataclass(frozen=True)
@@ -32,37 +35,42 @@ class Inside:
 
 def look_inside(search: Search) -> Inside | None:
     """The numbers of a search that is not running, or from its own `on_update`; None where it has no tree."""
-    tree = _tree_of(search)
+    tree = getattr(search, "tree", None)
     if tree is None or search.position is None:
         return None
     nodes, root = tree.nodes, tree.roots[0]
     side = int(nodes["side"][0])
-    row, codes = np.zeros(COLUMNS), np.empty(PV_LENGTH, np.int16)
-    describe(nodes, 0, row)
-    score = float(row[SCORE_MEAN])
+    codes = np.empty(PV_LENGTH, np.int16)
+    score = float(mean(nodes[:1], "score")[0])
     scores: dict[str, float] = {}
     pv_visits: dict[str, tuple[int, ...]] = {}
     for e in range(int(root["count"])):
         child = int(root["child"][e])
         if child < 0:
             continue
-        describe(nodes, child, row)
-        if row[VISITS] > 0:
+        if nodes["visits"][child] > 0:
             name = search.move_name(int(root["move"][e]), side)
-            scores[name] = -float(row[SCORE_MEAN])
+            scores[name] = -float(mean(nodes[child : child + 1], "score")[0])
             length = principal_variation(nodes, child, codes)
             pv_visits[name] = _visits_along(tree, child, codes[:length].tolist())
     return Inside(score, scores, pv_visits)
 
 
+def lower_bounds(info: MoveInfo, parameters: Parameters) -> tuple[float, float]:
+    """Lower confidence bounds for the side to move: of the win rate, in [0, 1] and beyond, and of the utility.
+
+    The win rate's radius is the utility's, scaled by what winning counts in it (KataGo v1.17.2
+    `cpp/program/playutils.cpp`, `getHackedLCBForWinrate`); below two visits it is twice the whole range.
+    """
+    widest = 1 + parameters.utility.static_score + parameters.utility.dynamic_score
+    bound = info.lcb if math.isfinite(info.lcb) else -2 * widest
+    radius = info.utility - info.lcb if math.isfinite(info.lcb) else 2 * widest
+    return 0.5 * (1 + info.value) - 0.5 * radius / widest, bound
+
+
 @dataclass(frozen=True)
 class Usage:
-    """How much a search has done and taken.
-
-    Attributes:
-        descents: visits made in its last run, those kept from before not included.
-        filled: share of the memory the tree may take, 0 to 1.
-    """
+    """How many visits a search's last run made, and which share of the memory it may take its tree has `filled`."""
 
     descents: int
     filled: float
@@ -70,21 +78,10 @@ class Usage:
 
 def look_at_usage(search: Search) -> Usage | None:
     """The usage of a search; None where it has no tree."""
-    tree = _tree_of(search)
-    if tree is None:
-        return None
-    return Usage(int(tree.heads[0]["descents"]), min(1.0, tree.bytes / tree.memory))
-
-
-def _tree_of(search: Search) -> Tree | None:
-    """The `keima.search.memory.Tree` of a search; None for what has none."""
-    return getattr(search, "tree", None)
+    tree = getattr(search, "tree", None)
+    return None if tree is None else Usage(int(tree.heads[0]["descents"]), min(1.0, tree.bytes / tree.memory))
 
 
 def _visits_along(tree: Tree, node: int, codes: list[int]) -> tuple[int, ...]:
     """Visits of a node, and of those its moves lead to one after another."""
-    visits = [int(tree.nodes["visits"][node])]
-    for code in codes:
-        node = tree.child(node, code)
-        visits.append(int(tree.nodes["visits"][node]))
-    return tuple(visits)
+    return tuple(int(tree.nodes["visits"][one]) for one in accumulate(codes, tree.child, initial=node))

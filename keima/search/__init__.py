@@ -4,7 +4,7 @@
     >>> Limits(visits=800).visits
     800
 
-The package itself can be called, so that `keima.search(evaluator, position)` reads as in `keima.search.api.search`.
+The package itself can be called, so that `keima.search(evaluator, position)` reads as in `search`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from keima.search.api import search, search_batch
 from keima.search.limits import Clock, Limits
 from keima.search.report import MoveInfo, SearchResult
-from keima.search.search import Search
+from keima.search.search import Search, search, search_batch
 from keima.systems.parameters import Parameters
 from keima.systems.presets import PRESETS
 

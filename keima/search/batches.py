@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from keima.games.game import get_game
 from keima.games.position import Position
-from keima.search.expand import DRAW, LEAD, MOVES_LEFT, SCORE, SCORE_SQ, VALUE, cancel, expand
-from keima.search.gather import NO_RANDOM, Descents, Leaves, Random, gather_of
-from keima.search.memory import Tree
-from keima.search.report import Ownership
+from keima.search.expand import DRAW, LEAD, MOVES_LEFT, SCORE, SCORE_SQ, VALUE, Leaves, cancel, expand
+from keima.search.gather import NO_RANDOM, Descents, Random, gather_of
+from keima.search.tree import Tree
 from keima.systems.encoding import Batch, Encoding
 from keima.systems.parameters import Parameters
 from keima.systems.playouts import PlayoutPolicy
@@ -36,86 +35,40 @@ _SLOW = 0.02
 """Seconds a batch takes from which on its answer is awaited in a thread, so that `stop` need not wait for it."""
 
 
-class Answer(Protocol):
-    """A batch under way."""
-
-    def result(self) -> Heads:
-        """Wait for it."""
-        ...
+class _Answer(Protocol):
+    def result(self) -> Heads: ...
 
 
-class Searched(Protocol):
-    """What a search asks of a network."""
-
+class _Searched(Protocol):
     @property
-    def system(self) -> str:
-        """The name of its system."""
-        ...
-
+    def system(self) -> str: ...
     @property
-    def output_names(self) -> tuple[str, ...]:
-        """Its heads."""
-        ...
+    def output_names(self) -> tuple[str, ...]: ...
 
 
 class SearchEvaluator(Protocol):
     """What a search asks of an evaluator: `keima.Evaluator`, or what answers like it."""
 
     @property
-    def network(self) -> Searched:
-        """Its network."""
-        ...
+    def network(self) -> _Searched:
+        """Its network, as far as its system's name and those of its heads go."""
 
     @property
     def encoding(self) -> Encoding:
         """The network's, options bound."""
-        ...
 
     @property
     def batch_size(self) -> int:
         """Positions it likes to evaluate together."""
-        ...
 
-    def submit(self, batch: Batch) -> Answer:
-        """Start a batch."""
-        ...
-
-
-class RootedTree:
-    """A tree with the position at its root.
-
-    Attributes:
-        tree: the tree.
-        position: at its root.
-        kernels: of the game.
-        scratch: working space of its descents.
-        side: the side to move at the root.
-        ownership: where the ownership of its positions is summed up, if it is.
-        pending: leaves under way.
-    """
-
-    def __init__(self, tree: Tree, position: Position) -> None:
-        self.tree = tree
-        self.position = position
-        self.kernels = get_game(position.game).kernels
-        self.scratch = self.kernels.new_scratch(position.record)
-        self.side = self.kernels.side(position.record[0])
-        self.ownership: Ownership | None = None
-        self.pending = 0
-
-    def name(self, move: int, side: int) -> str:
-        """The name of a move made by `side`."""
-        return self.kernels.name(self.position, move, side)
-
-    def other(self, side: int) -> int:
-        """The opponent."""
-        return self.kernels.other(side)
+    def submit(self, batch: Batch) -> _Answer:
+        """Start a batch, whose `result()` waits for its heads."""
 
 
 class Share(NamedTuple):
     """What one tree may add to a batch."""
 
-    rooted: RootedTree
+    tree: Tree
     leaves: int
     """at most"""
     visits: int
@@ -126,9 +79,9 @@ class Share(NamedTuple):
 class _InFlight:
     """A batch under way, and which of its rows are whose."""
 
-    answer: Answer
+    answer: _Answer
     leaves: Leaves
-    rows: list[tuple[RootedTree, int, int]]
+    rows: list[tuple[Tree, int, int]]
     symmetries: NDArray[np.int64]
     started: float
 
@@ -137,9 +90,7 @@ class BatchesInFlight:
     """Gathers leaves into batches, submits them, adds the answers to the trees in the order they were submitted.
 
     Args:
-        evaluator: of the network.
         position: any position of the board that all trees are of.
-        parameters: of the search.
         batch_size: most leaves of one batch.
         rng: of symmetries and playouts.
         policy: plays leaves out where the parameters want that; None: the default of the game.
@@ -189,12 +140,8 @@ class BatchesInFlight:
 
     def _new_leaves(self, capacity: int) -> Leaves:
         moves = capacity, self._kernels.max_moves
-        return Leaves(
-            np.zeros(capacity, np.int32),
-            np.zeros(moves, np.int16),
-            np.zeros(capacity, np.int32),
-            np.zeros(moves, np.int32),
-        )
+        nodes, counts = np.zeros((2, capacity), np.int32)
+        return Leaves(nodes, np.zeros(moves, np.int16), counts, np.zeros(moves, np.int32))
 
     def fits(self, position: Position) -> bool:
         """Can trees of this position share batches with the others?"""
@@ -211,23 +158,19 @@ class BatchesInFlight:
         return not self._in_flight
 
     def start(self, shares: Sequence[Share]) -> tuple[int, int]:
-        """Gather a batch and submit it.
-
-        Returns:
-            (leaves submitted, visits made on the way)
-        """
+        """Gather a batch and submit it: (leaves submitted, visits made on the way)."""
         leaves = self._spare.pop()
         rows, filled, made = [], 0, 0
-        for rooted, wanted, visits in shares:
+        for tree, wanted, visits in shares:
             wanted = min(wanted, self.batch_size - filled)
             if wanted <= 0 or visits <= 0:
                 continue
-            descents = Descents(rooted.position.record, rooted.scratch, self._records)
-            found, done = self._gather(rooted.tree.arrays, descents, leaves, self._random, filled, wanted, visits)
+            descents = Descents(tree.position.record, tree.scratch, self._records)
+            found, done = self._gather(tree.arrays, descents, leaves, self._random, filled, wanted, visits)
             made += done
             if found:
-                rooted.pending += found
-                rows.append((rooted, filled, filled + found))
+                tree.pending += found
+                rows.append((tree, filled, filled + found))
                 filled += found
         if not filled:
             self._spare.append(leaves)
@@ -252,12 +195,7 @@ class BatchesInFlight:
         return self.symmetries[self._rng.integers(0, len(self.symmetries), n)]
 
     def finish(self, stopped: threading.Event | None = None, lock: AbstractContextManager[object] = _NO_LOCK) -> bool:
-        """Add the oldest batch's answers to its trees; False where `stopped` was set before they came.
-
-        Args:
-            stopped: gives up waiting when set.
-            lock: held while trees change.
-        """
+        """Add the oldest batch's answers to its trees, locked; False where `stopped` was set before they came."""
         oldest = self._in_flight[0]
         heads = self._await(oldest, stopped)
         if heads is None:
@@ -287,25 +225,14 @@ class BatchesInFlight:
     def _add(self, batch: _InFlight, heads: Heads) -> None:
         policy = np.ascontiguousarray(heads.policy, dtype=np.float32)
         answers = answers_of(heads)
-        leaves = batch.leaves
-        for rooted, first, end in batch.rows:
-            expand(
-                rooted.tree.arrays,
-                leaves.nodes,
-                leaves.moves,
-                leaves.indices,
-                leaves.counts,
-                policy,
-                answers,
-                first,
-                end,
-            )
-            rooted.pending -= end - first
-            if rooted.ownership is not None and heads.ownership is not None:
-                sides = rooted.tree.nodes["side"]
-                for row in range(first, end):
+        for tree, first, end in batch.rows:
+            expand(tree.arrays, batch.leaves, policy, answers, first, end)
+            tree.pending -= end - first
+            if tree.ownership is not None and heads.ownership is not None:
+                sides = tree.nodes["side"][batch.leaves.nodes[first:end]]
+                for row, side in zip(range(first, end), sides.tolist(), strict=True):
                     points = self.restore(heads.ownership[row], int(batch.symmetries[row]))
-                    rooted.ownership.add(points, 1.0 if sides[leaves.nodes[row]] == rooted.side else -1.0)
+                    tree.ownership.add(points, 1.0 if side == tree.side else -1.0)
 
     def restore(self, points: NDArray[np.float32], symmetry: int) -> NDArray[np.float32]:
         """Turn a per-point output [H, W] of planes under a symmetry back to the board."""
@@ -315,27 +242,27 @@ class BatchesInFlight:
         """Take everything under way back from the trees; answers that still come are not looked at."""
         while self._in_flight:
             batch = self._in_flight.popleft()
-            for rooted, first, end in batch.rows:
-                cancel(rooted.tree.nodes, batch.leaves.nodes[first:end])
-                rooted.pending -= end - first
+            for tree, first, end in batch.rows:
+                cancel(tree.nodes, batch.leaves.nodes[first:end])
+                tree.pending -= end - first
             self._spare.append(batch.leaves)
 
-    def evaluate_roots(self, roots: Sequence[RootedTree], symmetries: NDArray[np.int64]) -> tuple[Leaves, Heads]:
+    def evaluate_roots(self, roots: Sequence[Tree], symmetries: NDArray[np.int64]) -> tuple[Leaves, Heads]:
         """Evaluate roots, each under a symmetry: their moves with policy indices, and the heads, row by row."""
         leaves = self._new_leaves(len(roots))
-        for row, rooted in enumerate(roots):
-            record = rooted.position.record
+        for row, tree in enumerate(roots):
+            record = tree.position.record
             self._records[row : row + 1].view(np.uint8)[:] = record.view(np.uint8)
-            self._kernels.result(record[0], rooted.scratch[0])
-            leaves.counts[row] = self._kernels.legal_moves(record[0], rooted.scratch[0], leaves.moves[row])
+            self._kernels.result(record[0], tree.scratch[0])
+            leaves.counts[row] = self._kernels.legal_moves(record[0], tree.scratch[0], leaves.moves[row])
         batch = self._encode(self._root_encoding, leaves, len(roots), symmetries)
         return leaves, self._evaluator.submit(batch).result()
 
-    def play_out_root(self, rooted: RootedTree) -> float | None:
+    def play_out_root(self, tree: Tree) -> float | None:
         """The result of one playout of a root for its side to move; None without playouts."""
         if self._play_out is None:
             return None
-        return float(self._play_out(rooted.position.record[0], self._random.weights[0], self._random.state))
+        return float(self._play_out(tree.position.record[0], self._random.weights[0], self._random.state))
 
 
 def _bound(encoding: Encoding, options: Mapping[str, float]) -> Encoding:
@@ -343,11 +270,11 @@ def _bound(encoding: Encoding, options: Mapping[str, float]) -> Encoding:
     return encoding.bind(**{name: option for name, option in options.items() if name in encoding.options})
 
 
-def share_of(rooted: RootedTree, batch_size: int) -> int:
+def share_of(tree: Tree, batch_size: int) -> int:
     """How many leaves of a tree the next batch may have: few while it has few visits."""
-    p = rooted.tree.parameters.batches
-    most = int(max(p.min_in_flight, p.in_flight_share * rooted.tree.visits))
-    return max(0, min(batch_size, -(-most // BATCHES_IN_FLIGHT), most - rooted.pending))
+    p = tree.parameters.batches
+    most = int(max(p.min_in_flight, p.in_flight_share * tree.visits))
+    return max(0, min(batch_size, -(-most // BATCHES_IN_FLIGHT), most - tree.pending))
 
 
 def answers_of(heads: Heads) -> NDArray[np.float32]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keima.games.kernels import NO_KEY, mix
+from keima.games.kernels import NO_KEY
 from keima.jit import Record, Records, njit
 from keima.search.backup import back_up
-from keima.search.tree import FRESH, OPEN, TreeArrays, count_pending
+from keima.search.tree import FRESH, OPEN, TreeArrays, count_pending, enter
 
 _TWO_OVER_PI = 2.0 / math.pi
 _POINTS = np.arange(-12, 13) * 0.4
@@ -77,48 +78,40 @@ def mix_playout(nodes: Records, i: int, playout: float, p: Record) -> None:
     nd.raw_utility = nd.raw_value
 
 
+class Leaves(NamedTuple):
+    """The leaves of one batch, written from some row on."""
+
+    nodes: NDArray[np.int32]
+    """[capacity], their nodes"""
+    moves: NDArray[np.int16]
+    """[capacity, M], their legal moves"""
+    counts: NDArray[np.int32]
+    """[capacity], how many"""
+    indices: NDArray[np.int32]
+    """[capacity, M], where they stand in the policy, in the orientation of the planes; written by the encoding"""
+
+
 @njit
 def expand(
-    tree: TreeArrays,
-    leaves: NDArray[np.int32],
-    moves: NDArray[np.int16],
-    indices: NDArray[np.int32],
-    counts: NDArray[np.int32],
-    policy: NDArray[np.float32],
-    answers: NDArray[np.float32],
-    first: int,
-    end: int,
+    tree: TreeArrays, leaves: Leaves, policy: NDArray[np.float32], answers: NDArray[np.float32], first: int, end: int
 ) -> None:
     """Add rows `first` to `end` − 1 of a batch's answers: edges and evaluation of a leaf, and its visit backed up.
 
     Args:
         tree: whose leaves they are.
-        leaves: int32 [N], the pending nodes.
-        moves: int16 [N, M], legal moves.
-        indices: int32 [N, M], their policy indices.
-        counts: int32 [N], how many.
+        leaves: pending.
         policy: float32 [N, A], logits.
-        answers: float32 [N, 6].
+        answers: float32 [N, 6], columns VALUE … MOVES_LEFT.
         first: the first row.
         end: the row after the last one.
     """
     nodes, head, p = tree.nodes, tree.heads[0], tree.parameters[0]
     for row in range(first, end):
-        i = leaves[row]
+        i = leaves.nodes[row]
         nd = nodes[i]
         nd.edge = head.edges
-        nd.edges = write_edges(
-            tree.edge_moves,
-            tree.edge_priors,
-            head.edges,
-            policy[row],
-            moves[row],
-            indices[row],
-            counts[row],
-            p.policy_temperature,
-            int(p.edge_cap),
-        )
-        nd.cut = 1 if counts[row] > nd.edges else 0
+        nd.edges = write_edges(tree, policy[row], leaves.moves[row], leaves.indices[row], leaves.counts[row])
+        nd.cut = 1 if leaves.counts[row] > nd.edges else 0
         head.edges += nd.edges
         playout = float(nd.raw_value)
         set_evaluation(nodes, head, p, i, answers[row])
@@ -129,40 +122,6 @@ def expand(
         if nd.key != NO_KEY:
             enter(tree.table, nodes, i)
         back_up(nodes, i, 1, p)
-
-
-@njit
-def look_up(table: NDArray[np.int32], nodes: Records, key: np.uint64) -> int:
-    """The node that holds the evaluation of `key`, or −1."""
-    last = np.uint64(len(table) - 1)
-    slot = mix(key) & last
-    while table[slot] >= 0:
-        if nodes[table[slot]].key == key:
-            return int(table[slot])
-        slot = (slot + np.uint64(1)) & last
-    return -1
-
-
-@njit
-def enter(table: NDArray[np.int32], nodes: Records, i: int) -> None:
-    """Let node i be the one that holds the evaluation of its key, unless another is."""
-    key = nodes[i].key
-    last = np.uint64(len(table) - 1)
-    slot = mix(key) & last
-    while table[slot] >= 0:
-        if nodes[table[slot]].key == key:
-            return
-        slot = (slot + np.uint64(1)) & last
-    table[slot] = i
-
-
-@njit
-def enter_all(table: NDArray[np.int32], nodes: Records, count: int) -> None:
-    """Fill an emptied table with every evaluated node."""
-    table[:] = -1
-    for i in range(1, count):
-        if nodes[i].state == OPEN and nodes[i].key != NO_KEY:
-            enter(table, nodes, i)
 
 
 @njit
@@ -202,29 +161,19 @@ def _sift_down(priors: NDArray[np.float32], moves: NDArray[np.int16], first: int
 
 @njit
 def write_edges(
-    edge_moves: NDArray[np.int16],
-    edge_priors: NDArray[np.float32],
-    first: int,
-    logits: NDArray[np.float32],
-    moves: NDArray[np.int16],
-    indices: NDArray[np.int32],
-    count: int,
-    t: float,
-    cap: int,
+    tree: TreeArrays, logits: NDArray[np.float32], moves: NDArray[np.int16], indices: NDArray[np.int32], count: int
 ) -> int:
-    """Softmax of the legal moves' logits at temperature t, the `cap` likeliest written as edges, best first; how many.
+    """Softmax of the legal moves' logits, the likeliest written as the tree's next edges, best first; how many.
 
     Args:
-        edge_moves: int16, written from `first` on.
-        edge_priors: float32, likewise.
-        first: where.
+        tree: with room for them.
         logits: float32 [A].
         moves: the legal moves, int16 [≥ count].
         indices: their policy indices, int32 [≥ count].
         count: how many.
-        t: temperature.
-        cap: most edges to keep.
     """
+    edge_moves, edge_priors, first = tree.edge_moves, tree.edge_priors, int(tree.heads[0].edges)
+    t, cap = tree.parameters[0].policy_temperature, int(tree.parameters[0].edge_cap)
     if count == 0:
         return 0
     top = -np.inf

@@ -15,20 +15,10 @@ from keima.games.game import get_game
 from keima.games.kernels import NO_KEY, ONGOING
 from keima.jit import Record, Records, instantiate, njit
 from keima.search.backup import back_up, back_up_result
-from keima.search.expand import look_up, share
+from keima.search.expand import Leaves, share
 from keima.search.puct import select
 from keima.search.solver import set_result, update_bounds
-from keima.search.tree import (
-    FRESH,
-    OPEN,
-    PENDING,
-    TWOFOLD,
-    UNSOLVED,
-    TreeArrays,
-    count_descent,
-    count_pending,
-    open_child,
-)
+from keima.search.tree import FRESH, OPEN, PENDING, TWOFOLD, UNSOLVED, TreeArrays, count_pending, look_up, open_child
 from keima.systems.playouts import PlayOut
 
 
@@ -41,19 +31,6 @@ class Descents(NamedTuple):
     """[1], its working space"""
     leaves: Records
     """[capacity], written: the positions of leaves"""
-
-
-class Leaves(NamedTuple):
-    """The leaves of one batch, written from some row on."""
-
-    nodes: NDArray[np.int32]
-    """[capacity], their nodes"""
-    moves: NDArray[np.int16]
-    """[capacity, M], their legal moves"""
-    counts: NDArray[np.int32]
-    """[capacity], how many"""
-    indices: NDArray[np.int32]
-    """[capacity, M], where they stand in the policy, in the orientation of the planes; `gather` leaves it alone"""
 
 
 class Random(NamedTuple):
@@ -83,14 +60,7 @@ def gather(
     With playouts every leaf is played out, only one visited often enough goes to the network, and nothing is shared
     between equal positions, since playouts differ.
 
-    Args:
-        tree: grown.
-        descents: the root, and where leaves are written, from row `first` on.
-        batch: likewise.
-        random: of playouts.
-        first: the first free row.
-        wanted: how many leaves.
-        quota: how many visits.
+    Leaves are written into `batch` and `descents` from row `first` on; `tree` has room for them.
 
     Returns:
         (leaves found, visits made on the way: ends of games, shared evaluations, playouts)
@@ -110,7 +80,7 @@ def gather(
         i, depth = 0, 0
         while nodes[i].state == OPEN:
             choice = select(nodes, tree.edge_priors, root, i, p)
-            i = open_child(nodes, tree.edge_moves, tree.edge_priors, head, root, i, choice, other(side(position)))
+            i = open_child(tree, i, choice, other(side(position)))
             play(position, scratch, nodes[i].move)
             depth += 1
         if nodes[i].state == PENDING:
@@ -121,21 +91,24 @@ def gather(
             met[collisions] = i
             collisions += 1
             continue
-        count_descent(head, depth)
-        if nodes[i].kind == TWOFOLD and depth < nodes[i].plies:
-            _reopen(nodes, i)
+        head.descents += 1
+        head.depths += depth
+        head.max_depth = max(head.max_depth, depth)
+        if nodes[i].kind == TWOFOLD and depth < nodes[i].plies:  # the root moved past its first occurrence
+            nd = nodes[i]
+            nd.state, nd.kind, nd.lower, nd.upper, nd.plies = FRESH, 0, -1, 1, UNSOLVED
         solved = False
         if nodes[i].state == FRESH:
             outcome, points = result(position, scratch)
             repeated = cycle(position) if p.twofold_draws == 1.0 else 0
             if outcome != ONGOING:
-                set_result(nodes, head, p, i, outcome, 0, points)
+                set_result(tree, i, outcome, 0, points)
                 solved = True
             elif 0 < repeated <= depth:
-                set_result(nodes, head, p, i, 0, repeated, np.nan)
+                set_result(tree, i, 0, repeated, np.nan)
                 nodes[i].kind = TWOFOLD
             elif p.solve == 1.0 and wins_at_once(position, scratch):
-                set_result(nodes, head, p, i, 1, 1, np.nan)
+                set_result(tree, i, 1, 1, np.nan)
                 solved = True
         if nodes[i].state == FRESH:
             cached = -1
@@ -162,21 +135,10 @@ def gather(
         back_up(nodes, i, 0, p)
         done += 1
         if solved and p.solve == 1.0:
-            update_bounds(nodes, head, p, i)
+            update_bounds(tree, i)
     for k in range(collisions):
         count_pending(nodes, met[k], -1)
     return found, done
-
-
-@njit
-def _reopen(nodes: Records, i: int) -> None:
-    """Take back a draw by a position met twice: the root moved on, and its first occurrence lies before it."""
-    nd = nodes[i]
-    nd.state = FRESH
-    nd.kind = 0
-    nd.lower = -1
-    nd.upper = 1
-    nd.plies = UNSOLVED
 
 
 @njit
@@ -193,18 +155,11 @@ NO_RANDOM = Random(np.zeros(1, np.dtype([("unused", np.int64)])), np.ones(1, np.
 def gather_of(game: str, play_out: PlayOut | None) -> Any:
     """`gather` with a game's kernels; every leaf played out by `play_out` if one is given."""
     kernels = get_game(game).kernels
+    names = ("begin", "play", "side", "other", "result", "legal_moves", "key", "cycle", "wins_at_once")
     return instantiate(
         gather,
         f"gather_{game}" + "_with_playouts" * (play_out is not None),
-        begin=kernels.begin,
-        play=kernels.play,
-        side=kernels.side,
-        other=kernels.other,
-        result=kernels.result,
-        legal_moves=kernels.legal_moves,
-        key=kernels.key,
-        cycle=kernels.cycle,
-        wins_at_once=kernels.wins_at_once,
+        **{name: getattr(kernels, name) for name in names},
         play_out=play_out or _no_playout,
         PLAYOUTS=play_out is not None,
     )

@@ -11,6 +11,7 @@ Sources: the shape follows Lc0's and KataGo's time managers (`src/search/classic
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from keima.errors import BadRequest
 
@@ -42,10 +43,9 @@ class Clock:
     moves_to_go: int | None = None
 
     def __post_init__(self) -> None:
-        times = {"main": self.main, "increment": self.increment, "period": self.period}
-        for name, seconds in times.items():
-            if not seconds >= 0:
-                raise BadRequest(f"clock: {name} must be at least 0 seconds, not {seconds}")
+        for name in ("main", "increment", "period"):
+            if not getattr(self, name) >= 0:
+                raise BadRequest(f"clock: {name} must be at least 0 seconds, not {getattr(self, name)}")
         if self.periods < 0 or self.period_moves < 1:
             raise BadRequest(f"clock: {self.periods} periods of {self.period_moves} moves cannot be")
 
@@ -73,26 +73,15 @@ class Limits:
             raise BadRequest(f"seconds must be at least 0, not {self.seconds}")
 
 
-@dataclass(frozen=True)
-class Budget:
-    """Time for one move, in seconds.
-
-    Attributes:
-        target: what to use if nothing speaks against it.
-        maximum: what never to exceed.
-    """
+class Budget(NamedTuple):
+    """Seconds for one move: what to use if nothing speaks against it, and what never to exceed."""
 
     target: float
     maximum: float
 
 
 def budget(clock: Clock, moves_to_come: float) -> Budget:
-    """The time for one move.
-
-    Args:
-        clock: of the side to move.
-        moves_to_come: of its own the side expects to make yet.
-    """
+    """The time for one move of a side that expects to make so many yet."""
     period = clock.period / clock.period_moves if clock.periods else 0.0
     if clock.main <= 0 and period > 0:
         time = period - min(MARGIN, period / 10)

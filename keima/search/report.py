@@ -4,34 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keima.games.position import Position
-from keima.search.memory import Tree
+from keima.jit import Records
+from keima.plain import Data
 from keima.search.puct import exploration
-from keima.search.tree import (
-    COLUMNS,
-    DRAW_MEAN,
-    LEAD_MEAN,
-    LEFT_MEAN,
-    LOWER,
-    PLIES,
-    PRIOR,
-    SCORE_MEAN,
-    SCORE_SQ_MEAN,
-    UPPER,
-    UTILITY_MEAN,
-    UTILITY_SQ,
-    VALUE_MEAN,
-    VISITS,
-    WEIGHT,
-    describe,
-    principal_variation,
-)
-from keima.systems.parameters import Choice, Parameters
+from keima.search.tree import RootAnswer, Tree, principal_variation
+from keima.systems.parameters import Choice
+
+PV_LENGTH = 40
+"""Most moves of a principal variation."""
 
 
 @dataclass(frozen=True)
@@ -124,69 +109,31 @@ class SearchResult:
         return next((info for info in self.moves if info.move == name), None)
 
 
-if TYPE_CHECKING:
-    from keima.search.batches import RootedTree
-
-PV_LENGTH = 40
-"""Most moves of a principal variation."""
-
-
-@dataclass
-class RootAnswer:
-    """The network's own answer for the root.
-
-    Attributes:
-        policy: probability of each legal move by name.
-        value: win − loss for the side to move.
-        lead: points, or None.
-        has_score: whether the network knows points.
-        has_moves_left: whether it knows the game's length.
-    """
-
-    policy: dict[str, float]
-    value: float
-    lead: float | None
-    has_score: bool
-    has_moves_left: bool
+def mean(nodes: Records, name: str) -> NDArray[np.float64]:
+    """The mean over the visits of what NODE records sum up under a name, for their own sides to move."""
+    average: NDArray[np.float64] = nodes[name] / np.maximum(nodes["visits"], 1)
+    return average
 
 
-@dataclass
-class Ownership:
-    """Ownership summed over the positions evaluated, +1 = the root's side to move."""
-
-    total: NDArray[np.float64] | None = None
-    count: int = 0
-
-    def add(self, points: NDArray[np.float32], sign: float) -> None:
-        """Add one position's ownership [ysize, xsize] with the sign of its side to move."""
-        if self.total is None:
-            self.total = np.zeros(points.shape, np.float64)
-        self.total += sign * points
-        self.count += 1
-
-    @property
-    def mean(self) -> NDArray[np.float32] | None:
-        """The average, float32 [ysize, xsize]; None where nothing was added."""
-        return None if self.total is None else (self.total / self.count).astype(np.float32)
-
-
-@dataclass
 class RootTable:
-    """The visited moves of a root.
+    """The visited and allowed moves of a root, with everything the choice needs.
 
     Attributes:
         edges: int64 [k], their places in the ROOT record.
-        rows: float64 [k, COLUMNS], `describe` of each child, for the side to move **there**.
+        nodes: NODE [k], copies; their numbers are for the side to move **there**.
         lcb: float64 [k], lower confidence bound of the utility, for the side to move at the root.
         radius: float64 [k], by how much it lies below the mean.
         value: float64 [k], what the final choice is made by; the order of the moves.
     """
 
-    edges: NDArray[np.int64]
-    rows: NDArray[np.float64]
-    lcb: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    radius: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    value: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    def __init__(self, tree: Tree) -> None:
+        root = tree.roots[0]
+        children = np.where(root["allowed"] == 1, root["child"], -1)[: int(root["count"])]
+        opened = np.flatnonzero(children >= 0)
+        self.edges = opened[tree.nodes["visits"][children[opened]] > 0]
+        self.nodes = tree.nodes[children[self.edges]]
+        self._set_bounds(tree)
+        self.value = self._values(tree)
 
     @property
     def order(self) -> list[int]:
@@ -194,175 +141,142 @@ class RootTable:
         order: list[int] = np.argsort(-self.value, kind="stable").tolist()
         return order
 
+    def _set_bounds(self, tree: Tree) -> None:
+        """KataGo `cpp/search/searchhelpers.cpp`, `getSelfUtilityLCBAndRadius`, with its sample's weight."""
+        p = tree.parameters
+        widest = 1 + p.utility.static_score + p.utility.dynamic_score
+        n = np.maximum(self.nodes["weight"], 1e-6)
+        utility = mean(self.nodes, "utility")
+        prior = 1.0 / (n * n)
+        square = np.maximum(mean(self.nodes, "utility_sq"), utility * utility + 1e-8)
+        square = (square * n + (square + widest * widest) * prior) / (n + prior)
+        sample = (n + prior) ** 2 / (n + prior * prior)
+        self.radius = p.final_choice.lcb_stdevs * np.sqrt(np.maximum(square - utility * utility, 0.0) / sample)
+        self.lcb = -utility - self.radius
 
-def root_table(tree: Tree) -> RootTable:
-    """The root's visited and allowed moves with everything the choice needs."""
-    root = tree.roots[0]
-    count = int(root["count"])
-    children, allowed = root["child"][:count], root["allowed"][:count]
-    opened = np.flatnonzero((children >= 0) & (allowed == 1))
-    rows = np.zeros((len(opened), COLUMNS))
-    for k, e in enumerate(opened.tolist()):
-        describe(tree.nodes, int(children[e]), rows[k])
-    visited = rows[:, VISITS] > 0
-    table = RootTable(opened[visited], rows[visited])
-    table.lcb, table.radius = lower_bounds(table.rows, tree.parameters)
-    table.value = _choice_values(tree, table)
-    return table
+    def _values(self, tree: Tree) -> NDArray[np.float64]:
+        """What each move is chosen by, higher is better."""
+        rule, nodes = tree.parameters.final_choice.choice, self.nodes
+        fine = (1 - mean(nodes, "utility") / 4) / 4 + nodes["prior"].astype(np.float64) * 1e-3
+        if rule == Choice.LCB and len(nodes):
+            return self._values_by_bound(tree) + fine * 1e-3
+        values: NDArray[np.float64] = nodes["visits"] + fine
+        if rule == Choice.PROVEN:
+            values = np.where(nodes["upper"] == -1, 1e12 - nodes["plies"], values)
+            values = np.where(nodes["lower"] == 1, -1e12 + nodes["plies"], values)
+        return values
 
+    def _values_by_bound(self, tree: Tree) -> NDArray[np.float64]:
+        """KataGo's play-selection values (`cpp/search/searchresults.cpp`, `getPlaySelectionValues`).
 
-def lower_bounds(rows: NDArray[np.float64], p: Parameters) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(lower confidence bounds for the side to move at the root, radii), float64 [k].
-
-    KataGo `cpp/search/searchhelpers.cpp`, `getSelfUtilityLCBAndRadius`, with the weight for its sample's size.
-    """
-    widest = 1 + p.utility.static_score + p.utility.dynamic_score
-    n = np.maximum(rows[:, WEIGHT], 1e-6)
-    mean = rows[:, UTILITY_MEAN]
-    prior = 1.0 / (n * n)
-    square = np.maximum(rows[:, UTILITY_SQ], mean * mean + 1e-8)
-    square = (square * n + (square + widest * widest) * prior) / (n + prior)
-    sample = (n + prior) ** 2 / (n + prior * prior)
-    radius = p.final_choice.lcb_stdevs * np.sqrt(np.maximum(square - mean * mean, 0.0) / sample)
-    return -mean - radius, radius
-
-
-def _choice_values(tree: Tree, table: RootTable) -> NDArray[np.float64]:
-    """What each visited move is chosen by, higher is better."""
-    rule, rows = tree.parameters.final_choice.choice, table.rows
-    visits = rows[:, VISITS]
-    fine = (1 - rows[:, UTILITY_MEAN] / 4) / 4 + rows[:, PRIOR] * 1e-3
-    if not len(rows):
-        return visits
-    if rule == Choice.LCB:
-        return _values_by_bound(tree, table) + fine * 1e-3
-    values = visits + fine
-    if rule == Choice.PROVEN:
-        won, lost = rows[:, UPPER] == -1, rows[:, LOWER] == 1
-        values = np.where(won, 1e12 - rows[:, PLIES], values)
-        values = np.where(lost, -1e12 + rows[:, PLIES], values)
-    return values
-
-
-def _values_by_bound(tree: Tree, table: RootTable) -> NDArray[np.float64]:
-    """KataGo's play-selection values (`cpp/search/searchresults.cpp`, `getPlaySelectionValues`).
-
-    Visits that exploration in hindsight would not have spent are taken off; then the best bound among the moves with
-    enough visits is lifted as if it had been searched as widely as the others.
-    """
-    p, rows = tree.parameters, table.rows
-    visits, prior = rows[:, WEIGHT], rows[:, PRIOR]
-    stable = int(np.argmax(visits * np.maximum(rows[:, VISITS] - 1, 0) / np.maximum(rows[:, VISITS], 1) + 2 * prior))
-    scale = exploration(tree.nodes[0], tree.record[0])
-    q = -rows[:, UTILITY_MEAN]
-    target = q[stable] + scale * prior[stable] / (1 + visits[stable])
-    gap = target - q
-    wanted = np.where(gap > 0, np.maximum(scale * prior / np.maximum(gap, 1e-12) - 1, 0), np.inf)
-    values = np.ceil(np.minimum(visits, wanted))
-    values[stable] = visits[stable]
-    eligible = (values > 0) & (values >= p.final_choice.lcb_min_visits * visits[stable])
-    best = int(np.argmax(np.where(eligible, table.lcb, -np.inf)))
-    excess = table.lcb[best] - table.lcb
-    factor = (table.radius + excess) / (table.radius + 0.2 * excess)
-    rivals = np.where(excess >= 0, factor * factor * values, 0.0)
-    rivals[best] = 0.0
-    values[best] = max(values[best], float(rivals.max()) + 1e-3)
-    return values
+        Visits that exploration in hindsight would not have spent are taken off; then the best bound among the moves
+        with enough visits is lifted as if it had been searched as widely as the others.
+        """
+        weights, visits, prior = self.nodes["weight"], self.nodes["visits"], self.nodes["prior"].astype(np.float64)
+        stable = int(np.argmax(weights * np.maximum(visits - 1, 0) / np.maximum(visits, 1) + 2 * prior))
+        scale = exploration(tree.nodes[0], tree.record[0])
+        q = -mean(self.nodes, "utility")
+        gap = q[stable] + scale * prior[stable] / (1 + weights[stable]) - q
+        wanted = np.where(gap > 0, np.maximum(scale * prior / np.maximum(gap, 1e-12) - 1, 0), np.inf)
+        values: NDArray[np.float64] = np.ceil(np.minimum(weights, wanted))
+        values[stable] = weights[stable]
+        eligible = (values > 0) & (values >= tree.parameters.final_choice.lcb_min_visits * weights[stable])
+        best = int(np.argmax(np.where(eligible, self.lcb, -np.inf)))
+        excess = self.lcb[best] - self.lcb
+        factor = (self.radius + excess) / (self.radius + 0.2 * excess)
+        rivals = np.where(excess >= 0, factor * factor * values, 0.0)
+        rivals[best] = 0.0
+        values[best] = max(values[best], float(rivals.max()) + 1e-3)
+        return values
 
 
-def choose_edge(table: RootTable, temperature: float, rng: np.random.Generator) -> int:
-    """The place in `table` of the move to play: the best, or drawn with probability ∝ N^(1/temperature).
+def choose(tree: Tree, temperature: float, rng: np.random.Generator) -> str:
+    """The move to play: the best, or drawn with probability ∝ N^(1/temperature); "" where there is none.
 
     Under a rule with more than visits (bounds, proofs) the choice's own values take the visits' place.
     """
-    if temperature <= 0:
-        return table.order[0]
+    table = RootTable(tree)
+    if not len(table.edges):
+        return _best_by_policy(tree)
+    k = table.order[0]
     values = np.clip(table.value, 0.0, 1e9)
-    if values.max() <= 0:
-        return table.order[0]
-    weights = np.exp((np.log(np.maximum(values, 1e-9)) - math.log(values.max())) / temperature)
-    return int(rng.choice(len(weights), p=weights / weights.sum()))
+    if temperature > 0 and values.max() > 0:
+        weights = np.exp((np.log(np.maximum(values, 1e-9)) - math.log(values.max())) / temperature)
+        k = int(rng.choice(len(weights), p=weights / weights.sum()))
+    return tree.name(int(tree.roots[0]["move"][table.edges[k]]), tree.side)
 
 
-def move_infos(rooted: RootedTree, table: RootTable, answer: RootAnswer) -> tuple[MoveInfo, ...]:
-    """The visited moves, best first."""
-    infos = []
-    tree = rooted.tree
-    side = int(tree.nodes["side"][0])
+def _best_by_policy(tree: Tree) -> str:
+    """The likeliest allowed move of a root whose moves have no visits; "" where there is none."""
     root = tree.roots[0]
+    allowed = np.flatnonzero(root["allowed"][: int(root["count"])])
+    return tree.name(int(root["move"][allowed[0]]), tree.side) if len(allowed) else ""
+
+
+def _averages(nodes: Records, answer: RootAnswer, sign: int) -> list[Data]:
+    """Fields of a result for each node: the root (`sign` 1), or moves for the side that made them (−1)."""
+    value, draw = sign * mean(nodes, "value"), mean(nodes, "draw")
+    if sign == 1:
+        lower, solved = nodes["lower"], nodes["lower"] == nodes["upper"]
+        value, draw = np.where(solved, lower, value), np.where(solved, lower == 0, draw)
+    fields = {"value": value, "win": (1 - draw + value) / 2, "draw": draw, "loss": (1 - draw - value) / 2}
+    fields["utility"] = sign * mean(nodes, "utility")
+    if answer.lead is not None:
+        variance = [
+            square - score**2 for square, score in zip(mean(nodes, "score_sq"), mean(nodes, "score"), strict=True)
+        ]
+        fields["lead"], fields["score_stdev"] = sign * mean(nodes, "lead"), np.sqrt(np.maximum(variance, 0.0))
+    if answer.has_moves_left:
+        fields["moves_left"] = mean(nodes, "moves_left") + (sign < 0)
+    rows = zip(*(column.tolist() for column in fields.values()), strict=True)
+    return [dict(zip(fields, row, strict=True)) for row in rows]
+
+
+def _move_infos(tree: Tree, answer: RootAnswer) -> tuple[MoveInfo, ...]:
+    """The visited moves, best first."""
+    table, root, side = RootTable(tree), tree.roots[0], tree.side
+    averages = _averages(table.nodes, answer, -1)
     codes = np.empty(PV_LENGTH, np.int16)
+    infos = []
     for order, k in enumerate(table.order):
-        row, e = table.rows[k], int(table.edges[k])
-        child = int(root["child"][e])
-        move = rooted.name(int(root["move"][e]), side)
-        length = principal_variation(tree.nodes, child, codes)
-        names, mover = [], side
-        for code in codes[:length].tolist():
-            mover = rooted.other(mover)
-            names.append(rooted.name(code, mover))
-        value, draw = -row[VALUE_MEAN], row[DRAW_MEAN]
+        node, e = table.nodes[k], int(table.edges[k])
+        length = principal_variation(tree.nodes, int(root["child"][e]), codes)
+        mover, pv = side, []
+        for code in (int(root["move"][e]), *codes[:length].tolist()):
+            pv.append(tree.name(code, mover))
+            mover = tree.kernels.other(mover)
         infos.append(
             MoveInfo(
-                move=move,
+                move=pv[0],
                 order=order,
-                visits=int(row[VISITS]),
+                visits=int(node["visits"]),
                 prior=float(root["prior"][e]),
-                value=float(value),
-                win=float((1 - draw + value) / 2),
-                draw=float(draw),
-                loss=float((1 - draw - value) / 2),
-                utility=float(-row[UTILITY_MEAN]),
-                lcb=float(table.lcb[k]) if row[VISITS] >= 2 else -math.inf,
-                lead=float(-row[LEAD_MEAN]) if answer.has_score else None,
-                score_stdev=_stdev(row) if answer.has_score else None,
-                moves_left=float(row[LEFT_MEAN] + 1) if answer.has_moves_left else None,
-                pv=(move, *names),
-                mate=_mate(row),
+                lcb=float(table.lcb[k]) if node["visits"] >= 2 else -math.inf,
+                pv=tuple(pv),
+                mate=_mate(int(node["lower"]), int(node["upper"]), int(node["plies"])),
+                **averages[k],
             )
         )
     return tuple(infos)
 
 
-def _stdev(row: NDArray[np.float64]) -> float:
-    return math.sqrt(max(0.0, float(row[SCORE_SQ_MEAN] - row[SCORE_MEAN] ** 2)))
-
-
-def _mate(row: NDArray[np.float64]) -> int | None:
+def _mate(lower: int, upper: int, plies: int) -> int | None:
     """The proven result of a move: plies to the win or (negative) loss of the side that makes it, 0 a draw."""
-    if row[LOWER] != row[UPPER]:
-        return None
-    if row[UPPER] == -1:
-        return int(row[PLIES]) + 1
-    return -(int(row[PLIES]) + 1) if row[LOWER] == 1 else 0
+    return -lower * (plies + 1) if lower == upper else None
 
 
-def make_result(rooted: RootedTree, answer: RootAnswer | None, seconds: float, stopped_by: str) -> SearchResult:
+def make_result(tree: Tree, seconds: float, stopped_by: str) -> SearchResult:
     """The tree as it stands."""
-    tree, ownership = rooted.tree, rooted.ownership
+    answer, head, visits = tree.answer, tree.heads[0], tree.visits
     if answer is None:
-        return SearchResult(rooted.position, "", (), tree.visits, 0.0, 0.0, 0.0, 0.0, 0.0, stopped_by=stopped_by)
-    table = root_table(tree)
-    moves = move_infos(rooted, table, answer)
-    row = np.zeros(COLUMNS)
-    describe(tree.nodes, 0, row)
-    head = tree.heads[0]
-    value, draw = float(row[VALUE_MEAN]), float(row[DRAW_MEAN])
-    if tree.solved:
-        value, draw = float(row[LOWER]), float(row[LOWER] == 0)
+        return SearchResult(tree.position, "", (), visits, 0.0, 0.0, 0.0, 0.0, 0.0, stopped_by=stopped_by)
+    moves = _move_infos(tree, answer)
     return SearchResult(
-        position=rooted.position,
-        best=moves[0].move if moves else best_by_policy(rooted),
+        position=tree.position,
+        best=moves[0].move if moves else _best_by_policy(tree),
         moves=moves,
-        visits=int(row[VISITS]),
-        value=value,
-        win=(1 - draw + value) / 2,
-        draw=draw,
-        loss=(1 - draw - value) / 2,
-        utility=float(row[UTILITY_MEAN]),
-        lead=float(row[LEAD_MEAN]) if answer.has_score else None,
-        score_stdev=_stdev(row) if answer.has_score else None,
-        moves_left=float(row[LEFT_MEAN]) if answer.has_moves_left else None,
-        ownership=ownership.mean if ownership else None,
+        visits=visits,
+        ownership=tree.ownership.mean if tree.ownership else None,
         policy=dict(answer.policy),
         raw_value=answer.value,
         raw_lead=answer.lead,
@@ -371,13 +285,5 @@ def make_result(rooted: RootedTree, answer: RootAnswer | None, seconds: float, s
         depth=float(head["depths"]) / max(int(head["descents"]), 1),
         max_depth=int(head["max_depth"]),
         stopped_by=stopped_by,
+        **_averages(tree.nodes[:1], answer, 1)[0],
     )
-
-
-def best_by_policy(rooted: RootedTree) -> str:
-    """The likeliest allowed move of a root whose moves have no visits; "" where there is none."""
-    root = rooted.tree.roots[0]
-    for e in range(int(root["count"])):
-        if root["allowed"][e]:
-            return rooted.name(int(root["move"][e]), rooted.side)
-    return ""

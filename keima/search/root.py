@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from keima.errors import BadRequest
 from keima.search.backup import back_up
-from keima.search.batches import BatchesInFlight, RootedTree, answers_of
-from keima.search.expand import LEAD, SCORE, VALUE, mix_playout, set_evaluation
-from keima.search.gather import Leaves
-from keima.search.report import RootAnswer
+from keima.search.batches import BatchesInFlight, answers_of
+from keima.search.expand import LEAD, SCORE, VALUE, Leaves, mix_playout, set_evaluation
 from keima.search.solver import bound_by_children, open_forced_win
-from keima.search.tree import FRESH, OPEN, UNSOLVED
+from keima.search.tree import FRESH, OPEN, UNSOLVED, RootAnswer, Tree
 from keima.systems.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -48,98 +46,80 @@ class Considered:
         return np.array(chosen, np.uint8)
 
 
-@dataclass(frozen=True)
-class _Evaluated:
-    """One root's rows of a batch, one for each symmetry."""
-
-    leaves: Leaves
-    heads: Heads
-    rows: slice
-    symmetries: NDArray[np.int64]
-
-    @property
-    def moves(self) -> NDArray[np.int16]:
-        """The legal moves."""
-        first = self.rows.start
-        return self.leaves.moves[first, : self.leaves.counts[first]]
-
-    def policy(self, temperature: float) -> NDArray[np.float64]:
-        """The legal moves' probabilities, averaged over the symmetries."""
-        count = len(self.moves)
-        total = np.zeros(count)
-        if not count:
-            return total
-        for row in range(self.rows.start, self.rows.stop):
-            logits = self.heads.policy[row, self.leaves.indices[row, :count]].astype(np.float64) / temperature
-            odds = np.exp(logits - logits.max())
-            total += odds / odds.sum()
-        return total / len(self.symmetries)
-
-
 def prepare_roots(
     batches: BatchesInFlight,
-    roots: Sequence[RootedTree],
-    p: Parameters,
+    trees: Sequence[Tree],
     rng: np.random.Generator,
     considered: Considered,
     lock: AbstractContextManager[object],
-) -> list[RootAnswer]:
-    """Evaluate roots together and write their ROOT records; a root without visits gets its first.
+) -> None:
+    """Evaluate roots together and write their ROOT records and answers; a root without visits gets its first.
 
     Raises:
         BadRequest: a move that is not legal here, no move left to consider, or ownership of a network without.
     """
-    each = [_root_symmetries(batches.symmetries, p, rng) for _ in roots]
-    found: list[RootAnswer] = []
+    each = [_root_symmetries(batches.symmetries, tree.parameters, rng) for tree in trees]
     step = max(1, batches.capacity // len(each[0]))
-    for first in range(0, len(roots), step):
-        some = range(first, min(first + step, len(roots)))
-        symmetries = np.concatenate([each[k] for k in some])
-        leaves, heads = batches.evaluate_roots([roots[k] for k in some for _ in each[k]], symmetries)
-        row = 0
-        for k in some:
-            rows = slice(row, row + len(each[k]))
-            row = rows.stop
-            found.append(
-                _prepare(batches, roots[k], _Evaluated(leaves, heads, rows, each[k]), p, rng, considered, lock)
-            )
-    return found
+    for first in range(0, len(trees), step):
+        some = list(zip(trees, each, strict=True))[first : first + step]
+        roots = [tree for tree, symmetries in some for _ in symmetries]
+        leaves, heads = batches.evaluate_roots(roots, np.concatenate([symmetries for _, symmetries in some]))
+        end = 0
+        for tree, symmetries in some:
+            rows = slice(end, end + len(symmetries))
+            end = rows.stop
+            _prepare(batches, tree, leaves, heads, rows, symmetries, rng, considered, lock)
 
 
 def _prepare(
     batches: BatchesInFlight,
-    rooted: RootedTree,
-    evaluated: _Evaluated,
-    p: Parameters,
+    tree: Tree,
+    leaves: Leaves,
+    heads: Heads,
+    rows: slice,
+    symmetries: NDArray[np.int64],
     rng: np.random.Generator,
     considered: Considered,
     lock: AbstractContextManager[object],
-) -> RootAnswer:
-    """Write one root's record from its evaluation."""
-    heads, moves = evaluated.heads, evaluated.moves
-    names = [rooted.name(move, rooted.side) for move in moves.tolist()]
+) -> None:
+    """Write one root's record from its rows of a batch, one for each symmetry."""
+    p = tree.parameters
+    count = leaves.counts[rows.start]
+    moves = leaves.moves[rows.start, :count]
+    names = [tree.name(move, tree.side) for move in moves.tolist()]
     allowed = considered.among(names)
-    policy = evaluated.policy(1.0)
+    logits = np.stack([heads.policy[row, leaves.indices[row, :count]] for row in range(rows.start, rows.stop)])
+    policy = _policy(logits, 1.0)
     temperature = p.root.root_policy_temperature
-    tempered = policy if temperature == 1.0 else evaluated.policy(temperature)
-    answer = answers_of(heads)[evaluated.rows].mean(axis=0)
-    if rooted.ownership is not None:
+    tempered = policy if temperature == 1.0 else _policy(logits, temperature)
+    answer = answers_of(heads)[rows].mean(axis=0)
+    if tree.ownership is not None:
         if heads.ownership is None:
             raise BadRequest("this network has no ownership")
-        for points, symmetry in zip(heads.ownership[evaluated.rows], evaluated.symmetries.tolist(), strict=True):
-            rooted.ownership.add(batches.restore(points, symmetry), 1.0)
+        for points, symmetry in zip(heads.ownership[rows], symmetries.tolist(), strict=True):
+            tree.ownership.add(batches.restore(points, symmetry), 1.0)
     with lock:
-        _write_root(rooted, moves, _noisy(tempered, p, rng), allowed)
-        _evaluate(rooted, answer, batches.play_out_root(rooted))
+        _write_root(tree, moves, _noisy(tempered, p, rng), allowed)
+        _evaluate(tree, answer, batches.play_out_root(tree))
         if p.solver.solve:
-            _look_for_a_forced_win(rooted)
-    return RootAnswer(
+            move, plies = tree.kernels.forced_win(tree.position.record[0], tree.scratch[0])
+            if move >= 0:
+                open_forced_win(tree.arrays, move, tree.kernels.other(tree.side), plies)
+    tree.answer = RootAnswer(
         policy=dict(zip(names, policy.tolist(), strict=True)),
         value=float(answer[VALUE]),
         lead=float(answer[LEAD]) if heads.lead is not None else None,
-        has_score=heads.lead is not None,
         has_moves_left=heads.moves_left is not None,
     )
+
+
+def _policy(logits: NDArray[np.float32], temperature: float) -> NDArray[np.float64]:
+    """Probabilities float64 [k] of the legal moves, averaged over the symmetries; logits [symmetries, k]."""
+    total = np.zeros(logits.shape[1])
+    for row in logits.astype(np.float64) / temperature if total.size else ():
+        odds = np.exp(row - row.max())
+        total += odds / odds.sum()
+    return total / len(logits)
 
 
 def _root_symmetries(available: NDArray[np.int64], p: Parameters, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -159,11 +139,8 @@ def _noisy(policy: NDArray[np.float64], p: Parameters, rng: np.random.Generator)
     return (1 - share) * policy + share * noise
 
 
-def _write_root(
-    rooted: RootedTree, moves: NDArray[np.int16], policy: NDArray[np.float64], allowed: NDArray[np.uint8]
-) -> None:
+def _write_root(tree: Tree, moves: NDArray[np.int16], policy: NDArray[np.float64], allowed: NDArray[np.uint8]) -> None:
     """The ROOT record, most likely moves first, children of an older tree in their places."""
-    tree = rooted.tree
     root = tree.roots[0]
     order = np.argsort(-policy, kind="stable")
     count = len(order)
@@ -191,19 +168,18 @@ def _write_root(
         bound_by_children(nodes, 0)
 
 
-def _evaluate(rooted: RootedTree, answer: NDArray[np.float32], playout: float | None) -> None:
+def _evaluate(tree: Tree, answer: NDArray[np.float32], playout: float | None) -> None:
     """The root's own evaluation; the centre of the dynamic score utility; the first visit of a fresh root."""
-    tree, side = rooted.tree, rooted.side
     nodes, head, p = tree.nodes, tree.heads[0], tree.parameters.utility
-    nodes["side"][0] = side
-    side_length = rooted.kernels.side_length(rooted.position)
+    nodes["side"][0] = tree.side
+    side_length = tree.kernels.side_length(tree.position)
     visits = int(nodes["visits"][0])
     expected = float(nodes["score"][0]) / visits if visits else float(answer[SCORE])
     cap = p.dynamic_scale * side_length
     head["center"] = min(max(expected * (1 - p.dynamic_center_zero), expected - cap), expected + cap)
-    head["center_side"] = side
+    head["center_side"] = tree.side
     head["side_length"] = side_length
-    head["draw_side"] = rooted.kernels.draw_side
+    head["draw_side"] = tree.kernels.draw_side
     set_evaluation(nodes, head, tree.record[0], 0, answer)
     if playout is not None:
         mix_playout(nodes, 0, playout, tree.record[0])
@@ -211,10 +187,3 @@ def _evaluate(rooted: RootedTree, answer: NDArray[np.float32], playout: float | 
         nodes["state"][0] = OPEN
         head["evaluations"] += 1
         back_up(nodes, 0, 0, tree.record[0])
-
-
-def _look_for_a_forced_win(rooted: RootedTree) -> None:
-    """Visit a root move that wins by force, where the game sees one at a glance."""
-    move, plies = rooted.kernels.forced_win(rooted.position.record[0], rooted.scratch[0])
-    if move >= 0:
-        open_forced_win(rooted.tree.arrays, move, rooted.other(rooted.side), plies)

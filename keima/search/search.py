@@ -1,4 +1,4 @@
-"""Monte Carlo tree search over an evaluator: one position at a time, kept from move to move.
+"""Monte Carlo tree search over an evaluator: a position, kept from move to move, or many whose trees share batches.
 
 search = Search(evaluator)                      # the preset of the network's system
 search.set_position(position)
@@ -10,33 +10,27 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import numpy as np
 
-from keima.errors import BadRequest
+from keima.errors import BadRequest, KeimaError
 from keima.games.game import get_game
 from keima.games.position import Position
-from keima.search.batches import BatchesInFlight, RootedTree, SearchEvaluator, Share, share_of
-from keima.search.limits import Limits, budget
-from keima.search.memory import Tree
-from keima.search.report import (
-    Ownership,
-    RootAnswer,
-    SearchResult,
-    best_by_policy,
-    choose_edge,
-    make_result,
-    root_table,
-)
+from keima.search.batches import BatchesInFlight, SearchEvaluator, Share, share_of
+from keima.search.limits import Budget, Limits, budget
+from keima.search.report import RootTable, SearchResult, choose, make_result, mean
 from keima.search.root import Considered, prepare_roots
-from keima.search.tree import FRESH, OPEN, UTILITY_MEAN, VISITS
+from keima.search.tree import Ownership, Tree
 from keima.systems.parameters import Choice, Number, Parameters
 from keima.systems.playouts import PlayoutPolicy
 from keima.systems.presets import parameters_for
 
 DEFAULT_MEMORY = 1 << 30
+DEFAULT_VISITS = 800
+"""Of a search that is given neither visits nor seconds."""
 
 
 class Search:
@@ -75,9 +69,7 @@ class Search:
     ) -> None:
         self.evaluator = evaluator
         self.parameters = parameters_of(evaluator, preset, overrides)
-        self.batch_size = int(evaluator.batch_size if batch_size is None else batch_size)
-        if self.batch_size < 1:
-            raise BadRequest(f"batch_size must be at least 1, not {self.batch_size}")
+        self.batch_size = _batch_size(evaluator, batch_size)
         self._seed = seed
         self._rng = np.random.default_rng(seed)
         self._policy = rollout_policy
@@ -87,10 +79,7 @@ class Search:
         self._stop = threading.Event()
         self._position: Position | None = None
         self._batches: BatchesInFlight | None = None
-        self._rooted: RootedTree | None = None
-        self._answer: RootAnswer | None = None
         self._considered: Considered | None = None
-        self._ownership: Ownership | None = None
         self._began = time.perf_counter()
         self._seconds = 0.0
         self._stopped_by = "running"
@@ -111,30 +100,19 @@ class Search:
         Raises:
             BadRequest: no position set.
         """
-        _, rooted = self._ready()
-        return rooted.name(code, side)
+        self._ready()
+        return self._tree.name(code, side)
 
     def clear(self) -> None:
         """Forget the tree and the position, and start the random numbers anew."""
         with self._not_running(), self._lock:
-            self._forget()
+            self._tree.reset()
             self._position = None
             self._rng = np.random.default_rng(self._seed)
 
-    def _forget(self) -> None:
-        """An empty tree, whose root is to be evaluated."""
-        self._tree.reset()
-        self._answer = None
-        self._considered = None
-        self._ownership = None
-
     @contextmanager
     def _not_running(self) -> Iterator[None]:
-        """A stretch in which no other run is under way.
-
-        Raises:
-            BadRequest: one is.
-        """
+        """A stretch in which no other run is under way; raises `BadRequest` where one is."""
         if not self._busy.acquire(blocking=False):
             raise BadRequest("a search is running; stop it first")
         try:
@@ -152,11 +130,8 @@ class Search:
         self.evaluator.encoding.check(position)
         with self._not_running(), self._lock:
             self._stop.clear()
-            if not self._keeps(position):
-                self._forget()
+            self._tree.set_position(position)
             self._position = position
-            self._rooted = RootedTree(self._tree, position)
-            self._rooted.ownership = self._ownership
             if self._batches is None or not self._batches.fits(position):
                 self._batches = BatchesInFlight(
                     self.evaluator, position, self.parameters, self.batch_size, self._rng, self._policy
@@ -171,48 +146,17 @@ class Search:
         """
         with self._not_running(), self._lock:
             self.evaluator = evaluator
-            self._forget()
+            self._tree.reset()
             self._batches = None
             position = self._position
         if position is not None:
             self.set_position(position)
 
-    def _keeps(self, position: Position) -> bool:
-        """Move the root along to `position` if the tree has it; False if it does not."""
-        old = self._position
-        if old is None or old.game != position.game or self._tree.is_fresh:
-            return False
-        kernels = get_game(position.game).kernels
-        names = kernels.moves_between(old, position)
-        if names is None:
-            return False
-        if not names:
-            return True
-        node, at = 0, old
-        for name in names:
-            node = self._tree.child(node, kernels.code(at, name))
-            if node < 0:
-                return False
-            at = at.play(name)
-        nodes = self._tree.nodes
-        if nodes["state"][node] == FRESH or (nodes["state"][node] != OPEN and nodes["child"][node] < 0):
-            return False
-        self._tree.reroot(node)
-        nodes["state"][0] = OPEN
-        self._answer = None
-        self._considered = None
-        self._ownership = None
-        return True
-
-    def _ready(self) -> tuple[BatchesInFlight, RootedTree]:
-        """The batches and the tree with its root; there is a position.
-
-        Raises:
-            BadRequest: there is none.
-        """
-        if self._batches is None or self._rooted is None or self._position is None:
+    def _ready(self) -> BatchesInFlight:
+        """The batches in flight; raises `BadRequest` where there is no position."""
+        if self._batches is None or self._position is None:
             raise BadRequest("set_position first")
-        return self._batches, self._rooted
+        return self._batches
 
     def stop(self) -> None:
         """End the run under way within 50 ms (with a CPU backend that computes at once: after its batch). Any thread.
@@ -245,7 +189,7 @@ class Search:
             BadRequest: no position set, a run already under way, a move that is not legal here, no move left to
                 consider, ownership of a network that has none.
         """
-        batches, _ = self._ready()
+        batches = self._ready()
         with self._not_running():
             self._began = time.perf_counter()
             self._stopped_by = "running"
@@ -263,33 +207,32 @@ class Search:
 
     def _prepare(self, allow: Collection[str] | None, avoid: Collection[str] | None, ownership: bool) -> None:
         """Evaluate the root and set up its moves, unless that is done."""
-        batches, rooted = self._ready()
+        tree = self._tree
         considered = Considered(frozenset(allow) if allow is not None else None, frozenset(avoid or ()))
-        fresh_ownership = ownership and self._ownership is None
-        if considered == self._considered and not fresh_ownership:
+        fresh_ownership = ownership and tree.ownership is None
+        if tree.answer is not None and considered == self._considered and not fresh_ownership:
             return
         if fresh_ownership:
-            self._ownership = Ownership()
-        rooted.ownership = self._ownership
-        (self._answer,) = prepare_roots(batches, [rooted], self.parameters, self._rng, considered, self._lock)
+            tree.ownership = Ownership()
+        prepare_roots(self._ready(), [tree], self._rng, considered, self._lock)
         self._considered = considered
 
     def _loop(self, limits: Limits, on_update: Callable[[SearchResult], None] | None, update_seconds: float) -> str:
         """Gather and add batches until something ends it; what did."""
-        (batches, rooted), tree = self._ready(), self._tree
-        deadline = _Deadline(limits, rooted.position, self._began)
+        batches, tree = self._ready(), self._tree
+        time_up, share = _deadline(limits, tree.position)
         next_update = self._began + update_seconds
         while True:
-            reason = self._reason(limits, deadline)
+            reason = self._reason(limits, share, time_up)
             if reason:
                 return self._land(reason)
-            quota = (limits.visits or 1 << 60) - tree.visits - rooted.pending
+            quota = (limits.visits or 1 << 60) - tree.visits - tree.pending
             found = made = 0
             if batches.has_room and quota > 0:
                 with self._lock:
                     has_memory = tree.reserve(self.batch_size)
                     if has_memory:
-                        found, made = batches.start([Share(rooted, share_of(rooted, self.batch_size), quota)])
+                        found, made = batches.start([Share(tree, share_of(tree, self.batch_size), quota)])
                 if not has_memory:
                     return self._land("memory")
             if not found or not batches.has_room:
@@ -304,14 +247,14 @@ class Search:
 
     def _land(self, reason: str) -> str:
         """End the run; what is under way is waited for, unless it was stopped."""
-        batches, _ = self._ready()
+        batches = self._ready()
         while reason != "stopped" and not batches.is_empty:
             if not batches.finish(self._stop, self._lock):
                 break
         return reason
 
-    def _reason(self, limits: Limits, deadline: _Deadline) -> str:
-        """What ends the run now, or ""."""
+    def _reason(self, limits: Limits, share: Budget, time_up: str) -> str:
+        """What ends the run now, or ""; seconds count as spent when the batch under way will be over."""
         tree = self._tree
         if self._stop.is_set():
             return "stopped"
@@ -319,54 +262,47 @@ class Search:
             return "visits"
         if tree.roots["count"][0] == 0 or tree.solved:
             return "solved"
-        batches, _ = self._ready()
-        left = deadline.left(batches.seconds_a_batch)
-        if left <= 0 and deadline.stretch and self._is_unsettled():
-            left = deadline.left(batches.seconds_a_batch, stretched=True)
+        spent = self._ready().seconds_a_batch + time.perf_counter() - self._began
+        left = share.target - spent
+        if left <= 0 and share.maximum > share.target and self._is_unsettled():
+            left = share.maximum - spent
         if left <= 0:
-            return deadline.name
+            return time_up
         if limits.early_stop and self._cannot_change(limits, left):
             return "early"
         return ""
 
     def _is_unsettled(self) -> bool:
         """Is another move thought better than the one with the most visits?"""
-        table = root_table(self._tree)
-        if not len(table.edges):
+        nodes = RootTable(self._tree).nodes
+        if not len(nodes):
             return False
-        visits, utility = table.rows[:, VISITS], table.rows[:, UTILITY_MEAN]
+        visits = nodes["visits"]
         often = visits >= 0.3 * visits.max()
-        return bool(np.argmin(np.where(often, utility, np.inf)) != np.argmax(visits))
+        return bool(np.argmin(np.where(often, mean(nodes, "utility"), np.inf)) != np.argmax(visits))
 
     def _cannot_change(self, limits: Limits, seconds_left: float) -> bool:
         """Would the same move be played whatever the visits that remain find?"""
         tree = self._tree
-        visits = tree.visits
-        remaining = float("inf")
-        if limits.visits is not None:
-            remaining = limits.visits - visits
+        remaining = float("inf") if limits.visits is None else limits.visits - tree.visits
         spent = time.perf_counter() - self._began
         if seconds_left < float("inf") and spent > 0.05:
             rate = int(tree.heads["descents"][0]) / spent
             remaining = min(remaining, rate * seconds_left * 1.2)
         root = tree.roots[0]
-        count = int(root["count"])
-        usable = root["allowed"][:count] == 1
-        if np.count_nonzero(usable) == 1:
+        children = root["child"][: int(root["count"])][root["allowed"][: int(root["count"])] == 1]
+        if len(children) == 1:
             return True
-        if remaining == float("inf"):
+        each = np.sort(tree.nodes["visits"][children[children >= 0]])
+        if remaining == float("inf") or not len(each):
             return False
-        children = root["child"][:count][usable & (root["child"][:count] >= 0)]
-        if not len(children):
-            return False
-        each = np.sort(tree.nodes["visits"][children])
         second = int(each[-2]) if len(each) > 1 else 0
         if int(each[-1]) - second <= remaining:
             return False
         if self.parameters.final_choice.choice != Choice.LCB:
             return True
-        table = root_table(tree)
-        return bool(np.argmax(table.value) == np.argmax(table.rows[:, VISITS]))
+        table = RootTable(tree)
+        return bool(np.argmax(table.value) == np.argmax(table.nodes["visits"]))
 
     def result(self) -> SearchResult:
         """The tree as it stands; while a run is under way from any thread.
@@ -374,11 +310,11 @@ class Search:
         Raises:
             BadRequest: no position set.
         """
-        _, rooted = self._ready()
+        self._ready()
         with self._lock:
             running = self._stopped_by == "running"
             seconds = time.perf_counter() - self._began if running else self._seconds
-            return make_result(rooted, self._answer, seconds, self._stopped_by)
+            return make_result(self._tree, seconds, self._stopped_by)
 
     def choose(self, temperature: float = 0.0) -> str:
         """The move to play: the best by the preset's rule, or with a temperature drawn with odds N^(1/temperature).
@@ -391,44 +327,171 @@ class Search:
         """
         if temperature < 0:
             raise BadRequest(f"temperature must be at least 0, not {temperature}")
-        if self._answer is None or self._rooted is None:
+        if self._tree.answer is None:
             raise BadRequest("run the search first")
         with self._lock:
-            table = root_table(self._tree)
-            if not len(table.edges):
-                return best_by_policy(self._rooted)
-            edge = int(table.edges[choose_edge(table, temperature, self._rng)])
-            return self._rooted.name(int(self._tree.roots[0]["move"][edge]), self._rooted.side)
+            return choose(self._tree, temperature, self._rng)
 
 
-class _Deadline:
-    """When a run's time is up.
-
-    Attributes:
-        name: what to call the end: "seconds" or "clock".
-        stretch: seconds by which it may be put off while the search is undecided (game clocks).
-    """
-
-    def __init__(self, limits: Limits, position: Position, began: float) -> None:
-        self._began = began
-        self._seconds = float("inf") if limits.seconds is None else limits.seconds
-        self.name = "seconds"
-        self.stretch = 0.0
-        if limits.clock is None:
-            return
+def _deadline(limits: Limits, position: Position) -> tuple[str, Budget]:
+    """What to call the end when the time is up, and the time there is."""
+    seconds = float("inf") if limits.seconds is None else limits.seconds
+    if limits.clock is not None:
         share = budget(limits.clock, get_game(position.game).playing.moves_to_come(position))
-        if share.target < self._seconds:
-            self.stretch = min(share.maximum, self._seconds) - share.target
-            self._seconds = share.target
-            self.name = "clock"
-
-    def left(self, batch_seconds: float, stretched: bool = False) -> float:
-        """Seconds until then, what is under way taken off."""
-        seconds = self._seconds + (self.stretch if stretched else 0.0)
-        return seconds - batch_seconds - (time.perf_counter() - self._began)
+        if share.target < seconds:
+            return "clock", Budget(share.target, min(share.maximum, seconds))
+    return "seconds", Budget(seconds, seconds)
 
 
 def parameters_of(evaluator: SearchEvaluator, preset: str | Parameters, overrides: Mapping[str, Number]) -> Parameters:
     """The parameters of a search by this evaluator; see `parameters_for`."""
     network = evaluator.network
     return parameters_for(preset, network.system, network.output_names, overrides)
+
+
+def _batch_size(evaluator: SearchEvaluator, wanted: int | None) -> int:
+    size = int(evaluator.batch_size if wanted is None else wanted)
+    if size < 1:
+        raise BadRequest(f"batch_size must be at least 1, not {size}")
+    return size
+
+
+def search(
+    evaluator: SearchEvaluator,
+    position: Position,
+    visits: int | None = None,
+    preset: str | Parameters = "auto",
+    *,
+    seconds: float | None = None,
+    ownership: bool = False,
+    **options: Any,
+) -> SearchResult:
+    """Search one position.
+
+    Args:
+        evaluator: `Evaluator`.
+        position: of the network's game.
+        visits: of the root; None: 800, or without end where `seconds` is given.
+        preset: see `Search`.
+        seconds: ends the search even if the visits are not made.
+        ownership: average the network's ownership over the positions evaluated.
+        options: further arguments of `Search`.
+
+    Raises:
+        UnsupportedPosition: the network cannot take the position.
+        BadRequest: an unknown preset or option, visits below 1, seconds below 0.
+    """
+    if visits is None and seconds is None:
+        visits = DEFAULT_VISITS
+    one = Search(evaluator, preset, **options)
+    one.set_position(position)
+    return one.run(Limits(visits=visits, seconds=seconds), ownership=ownership)
+
+
+def search_batch(
+    evaluator: SearchEvaluator,
+    positions: Sequence[Position],
+    visits: int = DEFAULT_VISITS,
+    preset: str | Parameters = "auto",
+    *,
+    batch_size: int | None = None,
+    seed: int = 0,
+    memory: int = DEFAULT_MEMORY,
+    **overrides: Number,
+) -> list[SearchResult]:
+    """Search many positions side by side, each in a tree of its own, their leaves sharing batches.
+
+    Every tree has only a few leaves under way, so its visits are worth nearly as much as one after the other. The same
+    positions in the same order and the same seed give the same results.
+
+    Args:
+        evaluator: `Evaluator`.
+        positions: of the network's game, of any sizes.
+        visits: of each root.
+        preset: see `Search`.
+        batch_size: most leaves evaluated together; None: the evaluator's.
+        seed: of everything random.
+        memory: bytes all trees may take together.
+        overrides: parameters in place of the preset's, by name.
+
+    Returns:
+        The results in the positions' order; `seconds` is each group's, of one board size.
+
+    Raises:
+        UnsupportedPosition: the network cannot take a position.
+        BadRequest: an unknown preset or parameter, visits below 1, too little memory for so many trees.
+    """
+    if visits < 1:
+        raise BadRequest(f"visits must be at least 1, not {visits}")
+    for index, position in enumerate(positions):
+        try:
+            evaluator.encoding.check(position)
+        except KeimaError as error:
+            raise error.at(place=f"position {index}") from None
+    parameters = parameters_of(evaluator, preset, overrides)
+    size = _batch_size(evaluator, batch_size)
+    rng = np.random.default_rng(seed)
+    results: dict[int, SearchResult] = {}
+    waiting = list(range(len(positions)))
+    while waiting:
+        batches = BatchesInFlight(evaluator, positions[waiting[0]], parameters, size, rng)
+        group = [k for k in waiting if batches.fits(positions[k])]
+        waiting = [k for k in waiting if k not in set(group)]
+        trees = [Tree(parameters, memory // len(positions)) for _ in group]
+        for k, tree in zip(group, trees, strict=True):
+            tree.set_position(positions[k])
+        prepare_roots(batches, trees, rng, Considered(), nullcontext())
+        results.update(zip(group, _SideBySide(batches, trees).run(visits), strict=True))
+    return [results[k] for k in range(len(positions))]
+
+
+class _SideBySide:
+    """Trees on positions of one board, searched in turns."""
+
+    def __init__(self, batches: BatchesInFlight, trees: list[Tree]) -> None:
+        self._batches = batches
+        self._trees = trees
+        self._ended = [""] * len(trees)
+        self._next = 0
+
+    def run(self, visits: int) -> list[SearchResult]:
+        """Search each tree to that many visits."""
+        began = time.perf_counter()
+        while True:
+            shares = self._shares(visits)
+            found = made = 0
+            if shares and self._batches.has_room:
+                found, made = self._batches.start(shares)
+            if not found or not self._batches.has_room:
+                if not self._batches.is_empty:
+                    self._batches.finish()
+                elif not made:
+                    break
+        seconds = time.perf_counter() - began
+        return [make_result(tree, seconds, why or "solved") for tree, why in zip(self._trees, self._ended, strict=True)]
+
+    def _shares(self, visits: int) -> list[Share]:
+        """What each tree not done yet may add to the next batch, beginning where the last one left off."""
+        size, count = self._batches.batch_size, len(self._trees)
+        for k, tree in enumerate(self._trees):
+            self._ended[k] = self._ended[k] or self._ends(tree, visits)
+        going = [k % count for k in range(self._next, self._next + count) if not self._ended[k % count]]
+        shares: list[Share] = []
+        room = size
+        for k in going:
+            tree = self._trees[k]
+            leaves = min(share_of(tree, size), -(-size // len(going)))
+            quota = visits - tree.visits - tree.pending
+            if leaves > 0 and quota > 0 and room > 0:
+                shares.append(Share(tree, leaves, quota))
+                room -= min(leaves, quota)
+                self._next = k + 1
+        return shares
+
+    def _ends(self, tree: Tree, visits: int) -> str:
+        """What ends one tree's search now, or ""."""
+        if tree.visits >= visits:
+            return "visits"
+        if tree.solved or tree.roots["count"][0] == 0:
+            return "solved"
+        return "" if tree.reserve(self._batches.batch_size) else "memory"

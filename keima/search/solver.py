@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import math
 
-from keima.jit import Record, Records, njit
+from keima.jit import Records, njit
 from keima.search.backup import back_up
 from keima.search.expand import draw_worth, utility_of
 from keima.search.tree import TERMINAL, TWOFOLD, TreeArrays, add_node
 
 
 @njit
-def set_result(nodes: Records, head: Record, p: Record, i: int, result: int, plies: int, points: float) -> None:
+def set_result(tree: TreeArrays, i: int, result: int, plies: int, points: float) -> None:
     """Make node i terminal: result −1, 0 or 1 and points (NaN: none) for its side to move, `plies` before the end."""
-    nd = nodes[i]
+    nd, head, p = tree.nodes[i], tree.heads[0], tree.parameters[0]
     nd.state = TERMINAL
     nd.lower = result
     nd.upper = result
@@ -35,19 +35,20 @@ def set_result(nodes: Records, head: Record, p: Record, i: int, result: int, pli
 
 
 @njit
-def update_bounds(nodes: Records, head: Record, p: Record, i: int) -> None:
+def update_bounds(tree: TreeArrays, i: int) -> None:
     """After node i became terminal: pass what is proven up, as far as it goes.
 
     A node is won if a child is lost for the other side; its result is known when every move's is (Lc0 `search.cc`,
     `MaybeSetBounds`). Averages on the way are set right.
     """
+    nodes = tree.nodes
     i = nodes[i].parent
     while i > 0:
         nd = nodes[i]
         if nd.state == TERMINAL or not bound_by_children(nodes, i):
             return
         if nd.lower == nd.upper:
-            _make_terminal(nodes, head, p, i)
+            _make_terminal(tree, i)
         i = nd.parent
     if i == 0:
         bound_by_children(nodes, 0)
@@ -89,13 +90,14 @@ def bound_by_children(nodes: Records, i: int) -> bool:
 
 
 @njit
-def _make_terminal(nodes: Records, head: Record, p: Record, i: int) -> None:
+def _make_terminal(tree: TreeArrays, i: int) -> None:
     """Make a node whose bounds meet terminal, and its sums and those above as if every visit had found the result."""
+    nodes = tree.nodes
     nd = nodes[i]
     nd.state = TERMINAL
     nd.raw_value = nd.lower
     nd.raw_draw = 1.0 if nd.lower == 0 else 0.0
-    nd.raw_utility = nd.raw_value + nd.raw_draw * draw_worth(head, p, nd.side)
+    nd.raw_utility = nd.raw_value + nd.raw_draw * draw_worth(tree.heads[0], tree.parameters[0], nd.side)
     nd.raw_moves_left = nd.plies
     n = nd.visits
     value = n * nd.raw_value - nd.value
@@ -117,12 +119,12 @@ def _make_terminal(nodes: Records, head: Record, p: Record, i: int) -> None:
 @njit
 def open_forced_win(tree: TreeArrays, move: int, side: int, plies: int) -> None:
     """Visit the root's move that wins by force, so that the root is proven; `side` has lost `plies` plies later."""
-    nodes, head, root, p = tree.nodes, tree.heads[0], tree.roots[0], tree.parameters[0]
+    nodes, root = tree.nodes, tree.roots[0]
     for e in range(root.count):
         if root.move[e] == move and root.allowed[e] == 1 and root.child[e] < 0:
-            c = add_node(nodes, head, 0, move, root.prior[e], side)
+            c = add_node(nodes, tree.heads[0], 0, move, root.prior[e], side)
             root.child[e] = c
             nodes[0].opened += 1
-            set_result(nodes, head, p, c, -1, plies, math.nan)
-            back_up(nodes, c, 0, p)
-            update_bounds(nodes, head, p, c)
+            set_result(tree, c, -1, plies, math.nan)
+            back_up(nodes, c, 0, tree.parameters[0])
+            update_bounds(tree, c)

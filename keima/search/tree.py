@@ -1,4 +1,4 @@
-"""The search tree: flat arrays of nodes and edges, and the kernels that grow, cut and read them. It knows no game.
+"""The search tree: flat arrays of nodes and edges, kernels that grow, cut and read them, and `Tree`, which owns them.
 
 A tree has **nodes** (positions reached, `NODE`) and **edges** (their legal moves, `edge_moves` and `edge_priors`). A
 node's edges lie together, sorted by prior; since all unvisited moves share one first-play urgency, the next one to open
@@ -14,12 +14,18 @@ one `ROOT` record.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from keima.errors import BadRequest
+from keima.games.game import get_game
+from keima.games.kernels import NO_KEY, Kernels, mix
+from keima.games.position import Position
 from keima.jit import Record, Records, njit
+from keima.systems.parameters import Parameters
 
 ROOT_EDGES = 400
 """Room for the moves of a root: 362 in Go, at most 218 in chess."""
@@ -122,41 +128,22 @@ class TreeArrays(NamedTuple):
     """`keima.systems.parameters.RECORD` [1]"""
 
 
+_BLANK = np.zeros(1, NODE)
+_BLANK[["sibling", "child", "parent", "lower"]] = -1
+_BLANK["upper"], _BLANK["plies"] = 1, UNSOLVED
+
+
 @njit
 def add_node(nodes: Records, head: Record, parent: int, move: int, prior: float, side: int) -> int:
     """A fresh node, the newest child of `parent` (−1: none); its number."""
     i = int(head.nodes)
     head.nodes += 1
+    nodes[i] = _BLANK[0]
     nd = nodes[i]
-    nd.utility = 0.0
-    nd.weight = 0.0
-    nd.value = 0.0
-    nd.draw = 0.0
-    nd.utility_sq = 0.0
-    nd.score = 0.0
-    nd.score_sq = 0.0
-    nd.lead = 0.0
-    nd.moves_left = 0.0
-    nd.visits = 0
-    nd.pending = 0
-    nd.own = 0
     nd.prior = prior
-    nd.child = -1
     nd.parent = parent
-    nd.edge = 0
-    nd.edges = 0
-    nd.opened = 0
-    nd.opened_prior = 0.0
     nd.move = move
-    nd.state = FRESH
     nd.side = side
-    nd.lower = -1
-    nd.upper = 1
-    nd.kind = 0
-    nd.cut = 0
-    nd.plies = UNSOLVED
-    nd.key = np.uint64(0)
-    nd.sibling = -1
     if parent >= 0:
         nd.sibling = nodes[parent].child
         nodes[parent].child = i
@@ -165,26 +152,18 @@ def add_node(nodes: Records, head: Record, parent: int, move: int, prior: float,
 
 
 @njit
-def open_child(
-    nodes: Records,
-    edge_moves: NDArray[np.int16],
-    edge_priors: NDArray[np.float32],
-    head: Record,
-    root: Record,
-    i: int,
-    choice: int,
-    side: int,
-) -> int:
+def open_child(tree: TreeArrays, i: int, choice: int, side: int) -> int:
     """The child a choice of `select` leads to, added if need be; `side` is to move there."""
     if choice >= 0:
         return choice
+    nodes, head, root = tree.nodes, tree.heads[0], tree.roots[0]
     e = -1 - choice
     if i == 0:
         c = add_node(nodes, head, 0, root.move[e], root.prior[e], side)
         root.child[e] = c
     else:
         at = nodes[i].edge + e
-        c = add_node(nodes, head, i, edge_moves[at], edge_priors[at], side)
+        c = add_node(nodes, head, i, tree.edge_moves[at], tree.edge_priors[at], side)
     nodes[i].opened += 1
     return c
 
@@ -195,14 +174,6 @@ def count_pending(nodes: Records, i: int, change: int) -> None:
     while i >= 0:
         nodes[i].pending += change
         i = nodes[i].parent
-
-
-@njit
-def count_descent(head: Record, depth: int) -> None:
-    """Count a finished descent."""
-    head.descents += 1
-    head.depths += depth
-    head.max_depth = max(head.max_depth, depth)
 
 
 @njit
@@ -254,36 +225,6 @@ def slide_edges(
             edge_priors[places[k] + m] = edge_priors[starts[k] + m]
 
 
-VISITS, PRIOR, VALUE_MEAN, DRAW_MEAN, UTILITY_MEAN, UTILITY_SQ, SCORE_MEAN, SCORE_SQ_MEAN, LEAD_MEAN, LEFT_MEAN = range(
-    10
-)
-LOWER, UPPER, PLIES, PENDING_COUNT, WEIGHT = range(10, 15)
-COLUMNS = 15
-"""Columns of `describe`."""
-
-
-@njit
-def describe(nodes: Records, i: int, row: NDArray[np.float64]) -> None:
-    """Write a node's averages, for its own side to move, into float64 [COLUMNS]."""
-    nd = nodes[i]
-    n = max(nd.visits, 1)
-    row[VISITS] = nd.visits
-    row[PRIOR] = nd.prior
-    row[VALUE_MEAN] = nd.value / n
-    row[DRAW_MEAN] = nd.draw / n
-    row[UTILITY_MEAN] = nd.utility / n
-    row[UTILITY_SQ] = nd.utility_sq / n
-    row[SCORE_MEAN] = nd.score / n
-    row[SCORE_SQ_MEAN] = nd.score_sq / n
-    row[LEAD_MEAN] = nd.lead / n
-    row[LEFT_MEAN] = nd.moves_left / n
-    row[LOWER] = nd.lower
-    row[UPPER] = nd.upper
-    row[PLIES] = nd.plies
-    row[PENDING_COUNT] = nd.pending
-    row[WEIGHT] = nd.weight
-
-
 @njit
 def principal_variation(nodes: Records, i: int, moves: NDArray[np.int16]) -> int:
     """Write the moves expected after node i (int16 [most]): proven results first, then the most visits; how many."""
@@ -308,3 +249,243 @@ def principal_variation(nodes: Records, i: int, moves: NDArray[np.int16]) -> int
         length += 1
         i = found
     return length
+
+
+@njit
+def look_up(table: NDArray[np.int32], nodes: Records, key: np.uint64) -> int:
+    """The node that holds the evaluation of `key`, or −1."""
+    last = np.uint64(len(table) - 1)
+    slot = mix(key) & last
+    while table[slot] >= 0:
+        if nodes[table[slot]].key == key:
+            return int(table[slot])
+        slot = (slot + np.uint64(1)) & last
+    return -1
+
+
+@njit
+def enter(table: NDArray[np.int32], nodes: Records, i: int) -> None:
+    """Let node i be the one that holds the evaluation of its key, unless another is."""
+    key = nodes[i].key
+    last = np.uint64(len(table) - 1)
+    slot = mix(key) & last
+    while table[slot] >= 0:
+        if nodes[table[slot]].key == key:
+            return
+        slot = (slot + np.uint64(1)) & last
+    table[slot] = i
+
+
+@njit
+def enter_all(table: NDArray[np.int32], nodes: Records, count: int) -> None:
+    """Fill an emptied table with every evaluated node."""
+    table[:] = -1
+    for i in range(1, count):
+        if nodes[i].state == OPEN and nodes[i].key != NO_KEY:
+            enter(table, nodes, i)
+
+
+@dataclass
+class RootAnswer:
+    """The network's own answer for the root.
+
+    Attributes:
+        policy: probability of each legal move by name.
+        value: win − loss for the side to move.
+        lead: points, or None where the network has none.
+        has_moves_left: whether it knows the game's length.
+    """
+
+    policy: dict[str, float]
+    value: float
+    lead: float | None
+    has_moves_left: bool
+
+
+@dataclass
+class Ownership:
+    """Ownership summed over the positions evaluated, +1 = the root's side to move."""
+
+    total: NDArray[np.float64] | None = None
+    count: int = 0
+
+    def add(self, points: NDArray[np.float32], sign: float) -> None:
+        """Add one position's ownership [ysize, xsize] with the sign of its side to move."""
+        if self.total is None:
+            self.total = np.zeros(points.shape, np.float64)
+        self.total += sign * points
+        self.count += 1
+
+    @property
+    def mean(self) -> NDArray[np.float32] | None:
+        """The average, float32 [ysize, xsize]; None where nothing was added."""
+        return None if self.total is None else (self.total / self.count).astype(np.float32)
+
+
+_FIRST_NODES = 1 << 10
+_EDGE_BYTES = 6
+LEAST_MEMORY = 1 << 20
+"""Bytes below which no tree is made."""
+
+
+class Tree:
+    """A tree with a position at its root, node 0; its arrays grow between batches, up to a bound.
+
+    Args:
+        parameters: of the search.
+        memory: bytes that nodes, edges and table may take together.
+
+    Attributes:
+        arrays: the tree as kernels take it; its parts are attributes too.
+        position, side, kernels, scratch: the root, its side to move, its game's kernels and their working space.
+        answer: the network's for the root, once it was asked.
+        ownership: where that of the positions evaluated is summed up, if it is.
+        pending: leaves under way.
+
+    Raises:
+        BadRequest: too little memory for any tree.
+    """
+
+    position: Position
+    side: int
+    kernels: Kernels
+    scratch: Records
+
+    def __init__(self, parameters: Parameters, memory: int) -> None:
+        if memory < LEAST_MEMORY:
+            raise BadRequest(f"a search tree needs at least {LEAST_MEMORY:,} bytes of memory, not {memory:,}")
+        self.memory = memory
+        self.parameters = parameters
+        self.nodes = np.zeros(_FIRST_NODES, NODE)
+        self.edge_moves = np.zeros(_FIRST_NODES * 16, np.int16)
+        self.edge_priors = np.zeros(_FIRST_NODES * 16, np.float32)
+        self.table = np.full(4 * _FIRST_NODES, -1, np.int32)
+        self.heads, self.roots, self.record = np.zeros(1, HEAD), np.zeros(1, ROOT), parameters.record()
+        self.arrays = TreeArrays(
+            self.nodes, self.edge_moves, self.edge_priors, self.table, self.heads, self.roots, self.record
+        )
+        self.pending = 0
+        self.reset()
+
+    @property
+    def bytes(self) -> int:
+        """Memory taken."""
+        return self.nodes.nbytes + self.edge_moves.nbytes + self.edge_priors.nbytes + self.table.nbytes
+
+    @property
+    def visits(self) -> int:
+        """Visits of the root."""
+        return int(self.nodes["visits"][0])
+
+    @property
+    def is_fresh(self) -> bool:
+        """Has the root no evaluation yet?"""
+        return bool(self.nodes["state"][0] == FRESH)
+
+    @property
+    def solved(self) -> bool:
+        """Is the root's result proven?"""
+        return bool(self.nodes["lower"][0] == self.nodes["upper"][0])
+
+    def name(self, move: int, side: int) -> str:
+        """The name of a move made by `side`."""
+        return self.kernels.name(self.position, move, side)
+
+    def reset(self) -> None:
+        """Back to an unevaluated root."""
+        self.table[:] = -1
+        self.heads["nodes"] = 0
+        self.heads["edges"] = 0
+        self.roots["count"] = 0
+        add_node(self.nodes, self.heads[0], -1, 0, 1.0, 0)
+        self.answer: RootAnswer | None = None
+        self.ownership: Ownership | None = None
+
+    def reserve(self, leaves: int) -> bool:
+        """Make room for one gathering of so many leaves and its answers; False where the memory bound forbids it."""
+        nodes = int(self.heads["nodes"][0]) + 2 * leaves + 32  # every descent may open one
+        edges = int(self.heads["edges"][0]) + 3 * leaves * self.parameters.priors.edge_cap  # three batches under way
+        if nodes > len(self.nodes) or edges > len(self.edge_moves):
+            return self._grow(nodes, edges)
+        return True
+
+    def _grow(self, nodes: int, edges: int) -> bool:
+        """Grow to at least that many, by half more where the bound allows it."""
+        for factor in (1.5, 1.2, 1.0):
+            more_nodes = max(len(self.nodes), int(nodes * factor))
+            more_edges = max(len(self.edge_moves), int(edges * factor))
+            table = max(len(self.table), 1 << (2 * more_nodes).bit_length())
+            if more_nodes * NODE.itemsize + more_edges * _EDGE_BYTES + 4 * table <= self.memory:
+                break
+        else:
+            return False
+        self.nodes.resize(more_nodes, refcheck=False)
+        self.edge_moves.resize(more_edges, refcheck=False)
+        self.edge_priors.resize(more_edges, refcheck=False)
+        if table > len(self.table):
+            self.table.resize(table, refcheck=False)
+            enter_all(self.table, self.nodes, int(self.heads["nodes"][0]))
+        return True
+
+    def child(self, node: int, move: int) -> int:
+        """The child of a node that a move leads to, −1 if it was not opened."""
+        c = int(self.nodes["child"][node])
+        while c >= 0:
+            if self.nodes["move"][c] == move:
+                return c
+            c = int(self.nodes["sibling"][c])
+        return -1
+
+    def set_position(self, position: Position) -> None:
+        """Put a position at the root, and keep of the tree what continues the old one."""
+        if not self._follow(position):
+            self.reset()
+        self.position = position
+        self.kernels = get_game(position.game).kernels
+        self.scratch = self.kernels.new_scratch(position.record)
+        self.side = self.kernels.side(position.record[0])
+
+    def _follow(self, position: Position) -> bool:
+        """Move the root along to `position` if the tree has it; False if it does not."""
+        if self.is_fresh or self.position.game != position.game:
+            return False
+        names = self.kernels.moves_between(self.position, position)
+        if not names:
+            return names is not None
+        node, at = 0, self.position
+        for name in names:
+            node = self.child(node, self.kernels.code(at, name))
+            if node < 0:
+                return False
+            at = at.play(name)
+        state = self.nodes["state"][node]
+        if state == FRESH or (state != OPEN and self.nodes["child"][node] < 0):
+            return False
+        self._reroot(node)
+        self.nodes["state"][0] = OPEN
+        self.answer = self.ownership = None
+        return True
+
+    def _reroot(self, top: int) -> None:
+        """Make node `top` the root and drop all that does not hang below it, in place."""
+        count = int(self.heads["nodes"][0])
+        numbers: NDArray[np.int32] = np.empty(count, np.int32)
+        kept = number_subtree(self.nodes, count, top, numbers)
+        slide_nodes(self.nodes, count, top, numbers)
+        self.heads["nodes"] = kept
+        self.nodes["edges"][0] = 0
+        self.roots["count"] = 0
+        nodes = self.nodes[:kept]
+        holders = np.flatnonzero(nodes["edges"] > 0)
+        starts, first, inverse = np.unique(nodes["edge"][holders], return_index=True, return_inverse=True)
+        lengths = nodes["edges"][holders][first].astype(np.int64)  # some nodes share a block of edges
+        places = np.concatenate([[0], np.cumsum(lengths)])
+        slide_edges(self.edge_moves, self.edge_priors, starts.astype(np.int64), lengths, places)
+        nodes["edge"][holders] = places[inverse]
+        self.heads["edges"] = places[-1]
+        enter_all(self.table, self.nodes, kept)
+
+    def start_counting(self) -> None:
+        """Begin the counts of one search."""
+        for name in ("depths", "descents", "max_depth", "hits", "evaluations", "collisions"):
+            self.heads[name] = 0
