@@ -92,7 +92,7 @@ def _quick_training() -> Iterator[None]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop.Trainer, "_draw", lambda _: None)
+        patch.setattr(loop, "draw_plots", lambda *_: None)
         yield
     torch.set_num_threads(threads)
 

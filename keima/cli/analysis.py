@@ -8,21 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
-from keima.cli.common import (
-    Backend,
-    BatchSize,
-    NetworkOptions,
-    Precision,
-    Threads,
-    complain,
-    network_file,
-    open_evaluator,
-    open_network,
-    read_options,
-    say,
-)
+from keima.cli import common
 from keima.errors import BadRequest
 from keima.plain import Data, Fields
 
@@ -49,38 +37,34 @@ In KaTrain, this program can stand in place of katago, or the command above in i
 def analysis(
     net: Annotated[
         str | None,
-        typer.Option(
-            "--net", "--model", "-model", metavar="NET", help="Network file; keima's own for Go if not given."
-        ),
+        Option("--net", "--model", "-model", metavar="NET", help="Network file; keima's own for Go if not given."),
     ] = None,
     config: Annotated[
-        str | None, typer.Option("--config", "-config", metavar="FILE", help="A KataGo configuration file.")
+        str | None, Option("--config", "-config", metavar="FILE", help="A KataGo configuration file.")
     ] = None,
     override_config: Annotated[
         list[str] | None,
-        typer.Option("--override-config", "-override-config", metavar="NAME=VALUE,...", help="Settings, by its names."),
+        Option("--override-config", "-override-config", metavar="NAME=VALUE,...", help="Settings, by its names."),
     ] = None,
     human_model: Annotated[
-        str | None, typer.Option("--human-model", "-human-model", metavar="NET", help="KataGo's human network.")
+        str | None, Option("--human-model", "-human-model", metavar="NET", help="KataGo's human network.")
     ] = None,
-    visits: Annotated[int | None, typer.Option(min=1, help="Visits where a query gives none; 500.")] = None,
+    visits: Annotated[int | None, Option(min=1, help="Visits where a query gives none; 500.")] = None,
     analysis_threads: Annotated[
-        int | None,
-        typer.Option("--analysis-threads", "-analysis-threads", min=1, help="Positions searched at once; 2."),
+        int | None, Option("--analysis-threads", "-analysis-threads", min=1, help="Positions searched at once; 2.")
     ] = None,
     report_as: Annotated[
-        str | None, typer.Option(help="Whose values: black, white, sidetomove; black in Go, white in chess.")
+        str | None, Option(help="Whose values: black, white, sidetomove; black in Go, white in chess.")
     ] = None,
-    preset: Annotated[str, typer.Option(help="auto, alphago, alphago-zero, katago or lc0.")] = "auto",
-    memory: Annotated[int, typer.Option(min=1, help="Megabytes each search tree may take.")] = 1024,
-    backend: Backend = "auto",
-    precision: Precision = "auto",
-    batch: BatchSize = 8,
-    threads: Threads = None,
-    option: NetworkOptions = None,
+    preset: Annotated[str, Option(help="auto, alphago, alphago-zero, katago or lc0.")] = "auto",
+    memory: Annotated[int, Option(min=1, help="Megabytes each search tree may take.")] = 1024,
+    backend: common.Backend = "auto",
+    precision: common.Precision = "auto",
+    batch: common.BatchSize = 8,
+    threads: common.Threads = None,
+    option: common.NetworkOptions = None,
     quit_without_waiting: Annotated[
-        bool,
-        typer.Option("--quit-without-waiting", "-quit-without-waiting", help="When the input ends, drop what is open."),
+        bool, Option("--quit-without-waiting", "-quit-without-waiting", help="When the input ends, drop what is open.")
     ] = False,
 ) -> None:
     """Answer queries in KataGo's JSON analysis protocol, a line each, until the input ends.
@@ -93,29 +77,27 @@ def analysis(
     from keima.games.game import GAMES, get_game
     from keima.search.search import Search
 
-    bound = read_options(option)
+    bound = common.read_options(option)
     settings = _settings(config, override_config or [], visits, analysis_threads, report_as)
     if settings.profile is None and PROFILE in bound:
         settings = replace(settings, profile=str(bound[PROFILE]))
-    path = network_file(net, next(iter(GAMES)))
-    network = open_network(path)
-    say(f"keima: preparing {network.pedigree.name} ({network.system})")
-    evaluator = open_evaluator(network, backend, precision, batch, threads).bind(**bound)
+    path = common.network_file(net, next(iter(GAMES)))
+    evaluator = common.open_player(path, backend, precision, batch, threads).bind(**bound)
     models = [_model(path, evaluator)]
     human = None
     if human_model is not None:
-        human = open_evaluator(open_network(human_model), backend, precision, batch, threads)
+        human = common.open_evaluator(common.open_network(human_model), backend, precision, batch, threads)
         models.append(_model(human_model, human))
 
     def open_search(bound_one: Evaluator, parameters: Fields) -> Search:
         return Search(bound_one, preset, memory=memory << 20, **parameters)
 
-    engine = AnalysisEngine(evaluator, open_search, settings, models=models, human=human, log=complain)
+    engine = AnalysisEngine(evaluator, open_search, settings, models=models, human=human, log=common.complain)
     try:
         prepare(engine.search_with(settings), get_game(evaluator.encoding.game).from_json({}))
     except BadRequest as error:  # a human network whose queries are to say whom it imitates
-        complain(str(error))
-    say("Started, ready to begin handling requests")
+        common.complain(str(error))
+    common.say("Started, ready to begin handling requests")
     output = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii", newline="\n", buffering=1)
     with output:
         engine.run(read_lines(sys.stdin.buffer), lambda line: output.write(line + "\n"), wait=not quit_without_waiting)
@@ -124,37 +106,21 @@ def analysis(
 def _settings(
     config: str | None, overrides: list[str], visits: int | None, workers: int | None, report_as: str | None
 ) -> Settings:
-    """The settings of the command line, of its overrides, of the configuration file, in this order of weight.
-
-    Raises:
-        BadRequest: a file that cannot be read, or a value that a setting does not take.
-    """
-    from keima.engines.analysis.settings import (
-        Settings,
-        apply_settings,
-        read_config,
-        read_overrides,
-        read_perspective,
-    )
+    """The settings of the command line, of its overrides, of the configuration file, in this order of weight."""
+    from keima.engines.analysis.settings import Settings, apply_settings, read_config, read_overrides, read_perspective
 
     changes: Data = {} if config is None else read_config(config)
     for text in overrides:
         changes |= read_overrides(text)
     applied = apply_settings(Settings(workers=2), changes)
     if applied.idle or applied.unknown:
-        complain(f"without effect here: {', '.join((*applied.idle, *applied.unknown))}")
-    settings = applied.settings
-    if visits is not None:
-        settings = replace(settings, visits=visits)
-    if workers is not None:
-        settings = replace(settings, workers=workers)
-    if report_as is not None:
-        settings = replace(settings, perspective=read_perspective(report_as))
-    return settings
+        common.complain(f"without effect here: {', '.join((*applied.idle, *applied.unknown))}")
+    given: Data = {"visits": visits, "workers": workers}
+    given["perspective"] = None if report_as is None else read_perspective(report_as)
+    return replace(applied.settings, **{name: value for name, value in given.items() if value is not None})
 
 
 def _model(path: str, evaluator: Evaluator) -> Data:
-    """What `query_models` says of a network."""
     network = evaluator.network
     config = getattr(network, "config", None)
     return {

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Context, Option
 
-from keima.cli.common import open_evaluator, open_network
+from keima.cli import common
 from keima.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -37,22 +37,22 @@ WARM_UP = 0.1
 
 
 def bench(
-    context: typer.Context,
-    net: Annotated[str | None, typer.Option(metavar="NET", help="Network file (required).")] = None,
-    batch: Annotated[list[int] | None, typer.Option(min=1, help="Batch sizes; 1, 8 and 16 if not given.")] = None,
-    precision: Annotated[list[str] | None, typer.Option(help="f32, bf16; both if not given.")] = None,
-    seconds: Annotated[float, typer.Option(min=0.01, help="Length of one round of one measurement.")] = 1.0,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds; the best one counts.")] = 3,
+    context: Context,
+    net: Annotated[str | None, Option(metavar="NET", help="Network file (required).")] = None,
+    batch: Annotated[list[int] | None, Option(min=1, help="Batch sizes; 1, 8 and 16 if not given.")] = None,
+    precision: Annotated[list[str] | None, Option(help="f32, bf16; both if not given.")] = None,
+    seconds: Annotated[float, Option(min=0.01, help="Length of one round of one measurement.")] = 1.0,
+    rounds: Annotated[int, Option(min=1, help="Rounds; the best one counts.")] = 3,
 ) -> None:
     """Measure encoding and evaluation, beside what OpenVINO alone gives for the same graph."""
     if context.invoked_subcommand is not None:
         return
     if net is None:
         raise BadRequest("name the network to measure with: --net FILE")
-    network = open_network(net)
+    network = common.open_network(net)
     positions = middle_game(network.encoding.game, 64)
     print(f"{network.pedigree.name} ({network.system})")
-    encoded = best_of({"encode": encoding(network, positions)}, seconds, rounds)["encode"]
+    encoded = best_of({"encode": repeated(network.encoding.encode, positions)}, seconds, rounds)["encode"]
     print(f"  encoding, one core{encoded:19,.0f} positions/s\n")
     print(f"  {'precision':10}{'batch':>6}{'OpenVINO alone':>18}{'batches':>18}{'positions':>18}   (positions/s)")
     for kind in precision or ["f32", "bf16"]:
@@ -64,7 +64,7 @@ def _print_row(
     network: Network, positions: list[Position], precision: str, batch: int, seconds: float, rounds: int
 ) -> None:
     try:
-        evaluator = open_evaluator(network, "openvino", precision, batch)
+        evaluator = common.open_evaluator(network, "openvino", precision, batch)
     except BadRequest as error:
         print(f"  {precision:10}{batch:>6}  not measured: {error.message}")
         return
@@ -74,7 +74,7 @@ def _print_row(
             "latency": openvino_alone(network, encoded, precision, "LATENCY"),
             "throughput": openvino_alone(network, encoded, precision, "THROUGHPUT"),
             "batches": batches(evaluator, encoded),
-            "positions": whole_positions(evaluator, positions),
+            "positions": repeated(evaluator, positions),
         },
         seconds,
         rounds,
@@ -112,37 +112,17 @@ def best_of(runs: dict[str, Run], seconds: float, rounds: int) -> dict[str, floa
     return best
 
 
-def _timed(step: Callable[[], int]) -> Run:
-    """A run that repeats `step`, which says how many positions it did."""
+def repeated(step: Callable[[list[Position]], object], positions: list[Position]) -> Run:
+    """Positions/s of a step that takes all of these positions."""
 
     def run(seconds: float) -> float:
         start, done = time.perf_counter(), 0
         while (passed := time.perf_counter() - start) < seconds or not done:
-            done += step()
+            step(positions)
+            done += len(positions)
         return done / passed if passed else 0.0
 
     return run
-
-
-def encoding(network: Network, positions: list[Position]) -> Run:
-    """Positions/s from positions to planes."""
-    encode = network.encoding.encode
-
-    def step() -> int:
-        encode(positions)
-        return len(positions)
-
-    return _timed(step)
-
-
-def whole_positions(evaluator: Evaluator, positions: list[Position]) -> Run:
-    """Positions/s from positions to answers by name."""
-
-    def step() -> int:
-        evaluator(positions)
-        return len(positions)
-
-    return _timed(step)
 
 
 def batches(evaluator: Evaluator, encoded: Batch) -> Run:

@@ -12,13 +12,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Exit, Option
 from typer.core import TyperGroup
 
 from keima.atomic import replacing
-from keima.errors import BadRequest, KeimaError
+from keima.errors import BadRequest, KeimaError, UnsupportedNetwork
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from keima.games.positions import PositionLine
     from keima.inference.evaluator import Evaluator
     from keima.systems.network import Network
@@ -29,25 +31,26 @@ INTERRUPTED = 130
 STDIN = STDOUT = "-"
 
 NetArgument = Annotated[
-    str, typer.Argument(metavar="NET", help="Network file, of any supported format; go or chess: the default network.")
+    str, Argument(metavar="NET", help="Network file, of any supported format; go or chess: the default network.")
 ]
-Backend = Annotated[str, typer.Option(help="auto, torch or openvino.")]
-Precision = Annotated[str, typer.Option(help="auto, f32 or bf16.")]
-Symmetry = Annotated[str, typer.Option(help="0 to 7 (1 flips rows, 2 columns, 4 transposes), or average.")]
-Temperature = Annotated[float, typer.Option(help="Of the policy: below 1 sharper, above 1 flatter.")]
-BatchSize = Annotated[int, typer.Option("--batch", min=1, help="Positions evaluated together.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores if not given.")]
+Backend = Annotated[str, Option(help="auto, torch or openvino.")]
+Precision = Annotated[str, Option(help="auto, f32 or bf16.")]
+Symmetry = Annotated[str, Option(help="0 to 7 (1 flips rows, 2 columns, 4 transposes), or average.")]
+Temperature = Annotated[float, Option(help="Of the policy: below 1 sharper, above 1 flatter.")]
+BatchSize = Annotated[int, Option("--batch", min=1, help="Positions evaluated together.")]
+Threads = Annotated[int | None, Option(min=1, help="CPU threads; all cores if not given.")]
 NetworkOptions = Annotated[
     list[str] | None,
-    typer.Option("--option", metavar="NAME=VALUE", help="An option of the network: profile=rank_5k. Repeatable."),
+    Option("--option", metavar="NAME=VALUE", help="An option of the network: profile=rank_5k. Repeatable."),
 ]
-Output = Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="Where to write; - is standard output.")]
+Output = Annotated[str, Option("-o", "--output", metavar="FILE", help="Where to write; - is standard output.")]
 
-RunFolder = Annotated[str | None, typer.Option("-o", "--output", metavar="RUN", help="Folder; runs/NAME if not given.")]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another value, as run.steps=100.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+InArgument = Annotated[str, Argument(metavar="IN", help="Network file, of any supported format.")]
+OutArgument = Annotated[str, Argument(metavar="OUT", help="Its ending chooses the format.")]
+RecipeArgument = Annotated[str, Argument(metavar="RECIPE", help="A recipe, TOML.")]
+RunFolder = Annotated[str | None, Option("-o", "--output", metavar="RUN", help="Folder; runs/NAME if not given.")]
+Settings = Annotated[list[str] | None, Option("--set", metavar="KEY=VALUE", help="Another value, as run.steps=100.")]
+Quiet = Annotated[bool, Option("--quiet", help="No progress bar.")]
 
 
 class Group(TyperGroup):
@@ -59,13 +62,13 @@ class Group(TyperGroup):
             return super().invoke(ctx)
         except KeimaError as error:
             complain(str(error))
-            raise typer.Exit(FAILED) from error
+            raise Exit(FAILED) from error
         except KeyboardInterrupt as error:
             complain("interrupted")
-            raise typer.Exit(INTERRUPTED) from error
+            raise Exit(INTERRUPTED) from error
         except BrokenPipeError as error:
             _drop_stdout()  # the reader (`| head`) has gone
-            raise typer.Exit(0) from error
+            raise Exit(0) from error
 
 
 def _drop_stdout() -> None:
@@ -85,11 +88,7 @@ def complain(message: str) -> None:
 
 @contextmanager
 def open_output(path: str) -> Iterator[IO[str]]:
-    """A text stream to `path` that takes its place when the block ends well; `-` is standard output.
-
-    Raises:
-        BadRequest: it cannot be written there.
-    """
+    """A text stream to `path` (- is standard output) that takes its place when the block ends well."""
     if path == STDOUT:
         try:
             yield sys.stdout
@@ -118,11 +117,7 @@ def write_line(stream: IO[str], line: Mapping[str, object]) -> None:
 
 
 def read_symmetry(text: str) -> int | str:
-    """A symmetry option's value: 0–7, or "average".
-
-    Raises:
-        BadRequest: neither.
-    """
+    """A symmetry option's value: 0–7, or "average". Raises BadRequest: neither."""
     if text == "average":
         return text
     if text.isdecimal() and int(text) <= 7:
@@ -131,11 +126,7 @@ def read_symmetry(text: str) -> int | str:
 
 
 def read_options(texts: list[str] | None) -> dict[str, object]:
-    """Options of a network by name, for `Evaluator.bind`; a value that is a number is one.
-
-    Raises:
-        BadRequest: a text that is no NAME=VALUE.
-    """
+    """Options of a network by name, for `Evaluator.bind`, from NAME=VALUE; a value that is a number is one."""
     found: dict[str, object] = {}
     for text in texts or []:
         name, equals, value = text.partition("=")
@@ -157,22 +148,14 @@ def line_options(line: PositionLine) -> dict[str, object]:
 
 
 def network_file(net: str | None, game: str) -> str:
-    """The file of the network that was named, else of the default network of that game.
-
-    Raises:
-        BadWeights: this installation lacks the default network.
-    """
+    """The file of the network that was named, else of the default network of that game; BadWeights without one."""
     from keima.systems.files.defaults import default_network, find_network
 
     return str(default_network(game)) if net is None else find_network(net)
 
 
 def open_network(net: str) -> Network:
-    """Load a network: a file, or for a game's name its default network where no file is called so.
-
-    Raises:
-        BadWeights, UnsupportedNetwork: as `keima.load`.
-    """
+    """Load a network: a file, or for a game's name its default network where no file is called so."""
     from keima.systems.files.defaults import find_network
     from keima.systems.files.load import load
 
@@ -187,12 +170,29 @@ def open_evaluator(
     threads: int | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Evaluator:
-    """An evaluator of a loaded network, with the network's own options bound.
-
-    Raises:
-        BadRequest: an option it does not know.
-    """
+    """An evaluator of a loaded network, with the network's own options bound; BadRequest for an unknown one."""
     from keima.inference.evaluator import Evaluator
 
     evaluator = Evaluator(network, backend=backend, precision=precision, batch_size=batch, threads=threads)
     return evaluator.bind(**options) if options else evaluator
+
+
+def open_player(
+    path: str, backend: str, precision: str, batch: int, threads: int | None, game: str | None = None
+) -> Evaluator:
+    """The evaluator of an engine's network, which must play `game`; its preparation is told on standard error."""
+    network = open_network(path)
+    if game not in (None, network.encoding.game):
+        raise UnsupportedNetwork(f"plays {network.encoding.game}, not {game} (try keima gtp)", source=path)
+    say(f"keima: preparing {network.pedigree.name} ({network.system})")
+    return open_evaluator(network, backend, precision, batch, threads)
+
+
+def progress_bar(before: str, after: str, **options: Any) -> Progress:
+    """A bar on standard error that is gone when it ends, with a text before and after it; rich's `options`."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    texts = [[TextColumn(text)] if text else [] for text in (before, after)]
+    columns = (*texts[0], BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), *texts[1])
+    return Progress(*columns, console=Console(stderr=True), transient=True, **options)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from keima.cli.common import open_network, say
+from keima.cli import common
 
 EXAMPLES = """Examples:
 
@@ -17,13 +13,10 @@ EXAMPLES = """Examples:
 """
 
 
-def convert(
-    source: Annotated[str, typer.Argument(metavar="IN", help="Network file, of any supported format.")],
-    target: Annotated[str, typer.Argument(metavar="OUT", help="Its ending chooses the format.")],
-) -> None:
+def convert(source: common.InArgument, target: common.OutArgument) -> None:
     """Write a network in the format that OUT's ending names: .safetensors, .bin.gz, .pb.gz, .txt.gz."""
     from keima.systems.files.load import save
 
-    network = open_network(source)
+    network = common.open_network(source)
     save(network, target)
-    say(f"{target}: {network.system} network {network.pedigree.name}")
+    common.say(f"{target}: {network.system} network {network.pedigree.name}")

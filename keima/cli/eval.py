@@ -9,29 +9,9 @@ from itertools import islice
 from queue import Queue
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit
 
-from keima.cli.common import (
-    FAILED,
-    STDIN,
-    Backend,
-    BatchSize,
-    NetArgument,
-    NetworkOptions,
-    Output,
-    Precision,
-    Symmetry,
-    Temperature,
-    Threads,
-    complain,
-    line_options,
-    open_evaluator,
-    open_network,
-    open_output,
-    read_options,
-    read_symmetry,
-    write_line,
-)
+from keima.cli import common
 from keima.errors import BadRequest, KeimaError
 
 if TYPE_CHECKING:
@@ -56,16 +36,16 @@ CHUNK = 256
 
 
 def evaluate(
-    net: NetArgument,
-    positions: Annotated[str, typer.Argument(metavar="POSITIONS.jsonl", help="One position a line; - is stdin.")],
-    backend: Backend = "auto",
-    precision: Precision = "auto",
-    symmetry: Symmetry = "0",
-    temperature: Temperature = 1.0,
-    batch: BatchSize = 8,
-    threads: Threads = None,
-    option: NetworkOptions = None,
-    output: Output = "-",
+    net: common.NetArgument,
+    positions: Annotated[str, Argument(metavar="POSITIONS.jsonl", help="One position a line; - is stdin.")],
+    backend: common.Backend = "auto",
+    precision: common.Precision = "auto",
+    symmetry: common.Symmetry = "0",
+    temperature: common.Temperature = 1.0,
+    batch: common.BatchSize = 8,
+    threads: common.Threads = None,
+    option: common.NetworkOptions = None,
+    output: common.Output = "-",
 ) -> None:
     """Evaluate positions: policy, win/draw/loss, lead, ownership, for the side to move.
 
@@ -73,20 +53,22 @@ def evaluate(
     """
     from keima.games.positions import read_positions
 
-    usual = read_symmetry(symmetry)
+    usual = common.read_symmetry(symmetry)
     if not 0 < temperature < math.inf:
         raise BadRequest(f"--temperature takes a number above 0, not {temperature}")
-    evaluator = open_evaluator(open_network(net), backend, precision, batch, threads, read_options(option))
+    evaluator = common.open_evaluator(
+        common.open_network(net), backend, precision, batch, threads, common.read_options(option)
+    )
     failed = False
-    with open_output(output) as stream:
-        for chunk in _chunks(read_positions(positions), waits=positions == STDIN):
+    with common.open_output(output) as stream:
+        for chunk in _chunks(read_positions(positions), waits=positions == common.STDIN):
             for answer in answer_lines(chunk, evaluator, usual, temperature):
                 failed = failed or "error" in answer
-                write_line(stream, answer)
+                common.write_line(stream, answer)
             stream.flush()
     if failed:
-        complain('some lines could not be answered; see their "error"')
-        raise typer.Exit(FAILED)
+        common.complain('some lines could not be answered; see their "error"')
+        raise Exit(common.FAILED)
 
 
 def _chunks(lines: Iterator[PositionLine | BadLine], waits: bool) -> Iterator[list[PositionLine | BadLine]]:
@@ -153,7 +135,7 @@ def answer_lines(
 def _evaluate(
     lines: list[PositionLine], evaluator: Evaluator, symmetry: int | str, temperature: float
 ) -> list[dict[str, object]]:
-    found = [line_options(line) for line in lines]
+    found = [common.line_options(line) for line in lines]
     names = dict.fromkeys(name for options in found for name, value in options.items() if value != 0)
     evaluations = evaluator(
         [line.position for line in lines],

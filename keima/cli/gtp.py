@@ -5,20 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
-from keima.cli.common import (
-    Backend,
-    BatchSize,
-    NetworkOptions,
-    Precision,
-    Threads,
-    network_file,
-    open_evaluator,
-    open_network,
-    read_options,
-    say,
-)
+from keima.cli import common
 from keima.plain import Fields
 
 if TYPE_CHECKING:
@@ -40,46 +29,41 @@ line as the engine's command. docs/gtp.md lists the commands.
 
 
 def gtp(
-    net: Annotated[str | None, typer.Option(metavar="NET", help="Network file; keima's own if not given.")] = None,
-    preset: Annotated[str, typer.Option(help="auto (the network's own), alphago, alphago-zero or katago.")] = "auto",
+    net: Annotated[str | None, Option(metavar="NET", help="Network file; keima's own if not given.")] = None,
+    preset: Annotated[str, Option(help="auto (the network's own), alphago, alphago-zero or katago.")] = "auto",
     visits: Annotated[
-        int | None, typer.Option(min=1, help="Most visits of a move; 800 if neither seconds nor a clock limit it.")
+        int | None, Option(min=1, help="Most visits of a move; 800 if neither seconds nor a clock limit it.")
     ] = None,
-    seconds: Annotated[float | None, typer.Option(min=0.0, help="Most seconds of a move.")] = None,
-    backend: Backend = "auto",
-    precision: Precision = "auto",
-    batch: BatchSize = 8,
-    threads: Threads = None,
+    seconds: Annotated[float | None, Option(min=0.0, help="Most seconds of a move.")] = None,
+    backend: common.Backend = "auto",
+    precision: common.Precision = "auto",
+    batch: common.BatchSize = 8,
+    threads: common.Threads = None,
     resign_threshold: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Resign below this probability of winning; 0 never.")
+        float, Option(min=0.0, max=1.0, help="Resign below this probability of winning; 0 never.")
     ] = 0.05,
-    resign_turns: Annotated[int, typer.Option(min=1, help="... for so many moves in a row.")] = 3,
-    ponder: Annotated[bool, typer.Option("--ponder", help="Think while the other side does, up to a minute.")] = False,
-    rules: Annotated[
-        str, typer.Option(help="chinese, japanese, tromp-taylor, aga, ..., or KataGo's JSON.")
-    ] = "chinese",
-    komi: Annotated[float | None, typer.Option(help="Komi; the usual one of the rules if not given.")] = None,
+    resign_turns: Annotated[int, Option(min=1, help="... for so many moves in a row.")] = 3,
+    ponder: Annotated[bool, Option("--ponder", help="Think while the other side does, up to a minute.")] = False,
+    rules: Annotated[str, Option(help="chinese, japanese, tromp-taylor, aga, ..., or KataGo's JSON.")] = "chinese",
+    komi: Annotated[float | None, Option(help="Komi; the usual one of the rules if not given.")] = None,
     rollout: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Rollout policy for the playouts of preset alphago.")
+        str | None, Option(metavar="FILE", help="Rollout policy for the playouts of preset alphago.")
     ] = None,
-    profile: Annotated[
-        str | None, typer.Option(help="Whom to imitate: rank_5k, proyear_1990, ... (human networks).")
-    ] = None,
-    option: NetworkOptions = None,
-    name: Annotated[str, typer.Option(help='The answer to "name"; Lizzie wants KataGo.')] = "keima",
-    memory: Annotated[int, typer.Option(min=16, metavar="MIB", help="Most memory of the search tree.")] = 1024,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything random in the search.")] = 0,
+    profile: Annotated[str | None, Option(help="Whom to imitate: rank_5k, proyear_1990, ... (human networks).")] = None,
+    option: common.NetworkOptions = None,
+    name: Annotated[str, Option(help='The answer to "name"; Lizzie wants KataGo.')] = "keima",
+    memory: Annotated[int, Option(min=16, metavar="MIB", help="Most memory of the search tree.")] = 1024,
+    seed: Annotated[int, Option(min=0, help="Of everything random in the search.")] = 0,
 ) -> None:
     """Speak GTP on standard input and output."""
     from keima.engines.gtp import GAME
     from keima.engines.gtp.commands import COMMANDS
     from keima.engines.gtp.engine import Engine, Options
+    from keima.engines.session import prepare
     from keima.search.search import Search
     from keima.systems.files.load import load_rollout
 
-    network = open_network(network_file(net, GAME))
-    say(f"keima: preparing {network.pedigree.name} ({network.system})")
-    evaluator = open_evaluator(network, backend, precision, batch, threads)
+    evaluator = common.open_player(common.network_file(net, GAME), backend, precision, batch, threads)
     policy = None if rollout is None else load_rollout(rollout)
 
     def make_search(bound: Evaluator, overrides: Fields) -> Search:
@@ -94,9 +78,9 @@ def gtp(
         ponder=ponder,
         resign_threshold=resign_threshold,
         resign_turns=resign_turns,
-        bound=read_options(option) | ({} if profile is None else {"profile": profile}),
+        bound=common.read_options(option) | ({} if profile is None else {"profile": profile}),
     )
     engine = Engine(evaluator, make_search, options, COMMANDS)
-    engine.prepare()
-    say(f"keima: {evaluator.backend} {evaluator.precision}; GTP ready")
+    prepare(engine.search, engine.game.position)
+    common.say(f"keima: {evaluator.backend} {evaluator.precision}; GTP ready")
     engine.run(sys.stdin.buffer, sys.stdout.buffer)

@@ -6,13 +6,13 @@ import atexit
 import gc
 from typing import Annotated
 
-import typer
+from typer import Exit, Option, Typer, echo
 
 from keima.cli import analysis, bench, convert, eval, gtp, match, planes, review, show, uci
 from keima.cli.common import Group
 from keima.cli.training import bench_train, compress, data, study, train
 
-app = typer.Typer(
+app = Typer(
     cls=Group,
     name="keima",
     help="The AlphaGo family of networks: evaluate positions, review games, look inside, convert files.",
@@ -28,13 +28,13 @@ def _version(wanted: bool) -> None:
     if wanted:
         from keima import __version__
 
-        typer.echo(f"keima {__version__}")
-        raise typer.Exit
+        echo(f"keima {__version__}")
+        raise Exit
 
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+    version: Annotated[bool, Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
 ) -> None:
     """Carry the options of the command itself."""
 
@@ -54,7 +54,7 @@ _VERBS = (
 )
 for _name, _verb, _examples, _short in _VERBS:
     app.command(_name, epilog=_examples, short_help=_short)(_verb)
-_bench = typer.Typer(invoke_without_command=True, rich_markup_mode=None, epilog=bench.EXAMPLES)
+_bench = Typer(invoke_without_command=True, rich_markup_mode=None, epilog=bench.EXAMPLES)
 _bench.callback(epilog=bench.EXAMPLES)(bench.bench)
 _bench.command("train", epilog=bench_train.EXAMPLES, short_help="A training step, beside convolutions alone.")(
     bench_train.bench_train

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from keima.cli.common import Threads, open_output
+from keima.cli import common
 from keima.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -38,43 +38,39 @@ PLAYER_HELP = "NET[,visits=N,profile=P,...], policy:NET, gtp:COMMAND or uci,node
 
 
 def match(
-    a: Annotated[str, typer.Argument(metavar="A", help=PLAYER_HELP)],
-    b: Annotated[str, typer.Argument(metavar="B", help="The same.")],
-    games: Annotated[int, typer.Option(min=1, help="How many games.")] = 100,
+    a: Annotated[str, Argument(metavar="A", help=PLAYER_HELP)],
+    b: Annotated[str, Argument(metavar="B", help="The same.")],
+    games: Annotated[int, Option(min=1, help="How many games.")] = 100,
     output: Annotated[
-        str | None, typer.Option("-o", "--output", metavar="DIR", help="Keep records and results; resume from there.")
+        str | None, Option("-o", "--output", metavar="DIR", help="Keep records and results; resume from there.")
     ] = None,
-    visits: Annotated[int, typer.Option(min=1, help="Visits a move of networks that name none.")] = 100,
-    time: Annotated[str | None, typer.Option(metavar="T", help="Clock: 300, 60+0.6 or 60/3x10, in seconds.")] = None,
-    size: Annotated[str | None, typer.Option(help="Go board: 9, or 13x9; 19 if not given.")] = None,
-    rules: Annotated[
-        str | None, typer.Option(help="Go rules: area (default), or KataGo's names, JSON or shorthand.")
-    ] = None,
-    komi: Annotated[float | None, typer.Option(help="Go: the usual one of the rules if not given.")] = None,
+    visits: Annotated[int, Option(min=1, help="Visits a move of networks that name none.")] = 100,
+    time: Annotated[str | None, Option(metavar="T", help="Clock: 300, 60+0.6 or 60/3x10, in seconds.")] = None,
+    size: Annotated[str | None, Option(help="Go board: 9, or 13x9; 19 if not given.")] = None,
+    rules: Annotated[str | None, Option(help="Go rules: area (default), or KataGo's names, JSON or shorthand.")] = None,
+    komi: Annotated[float | None, Option(help="Go: the usual one of the rules if not given.")] = None,
     openings: Annotated[
-        str, typer.Option(metavar="O", help="balanced (built-in), none, random:PLIES, or an SGF, PGN or FEN file.")
+        str, Option(metavar="O", help="balanced (built-in), none, random:PLIES, or an SGF, PGN or FEN file.")
     ] = "balanced",
-    plies: Annotated[int | None, typer.Option(min=0, help="Moves taken of each game of an openings file.")] = None,
-    swap: Annotated[bool, typer.Option("--swap/--no-swap", help="Each opening twice, colours swapped.")] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Of openings and everything random.")] = 0,
-    parallel: Annotated[
-        int | None, typer.Option(min=1, help="Games at once; one a core, or 1 where time counts.")
-    ] = None,
-    threads: Threads = None,
+    plies: Annotated[int | None, Option(min=0, help="Moves taken of each game of an openings file.")] = None,
+    swap: Annotated[bool, Option("--swap/--no-swap", help="Each opening twice, colours swapped.")] = True,
+    seed: Annotated[int, Option(min=0, help="Of openings and everything random.")] = 0,
+    parallel: Annotated[int | None, Option(min=1, help="Games at once; one a core, or 1 where time counts.")] = None,
+    threads: common.Threads = None,
     resign: Annotated[
-        float, typer.Option(min=0, max=0.5, help="Networks give up below this winning chance, 3 times in a row.")
+        float, Option(min=0, max=0.5, help="Networks give up below this winning chance, 3 times in a row.")
     ] = 0.02,
-    max_moves: Annotated[int | None, typer.Option(min=1, help="Moves (plies) at which a game is ended.")] = None,
-    timeout: Annotated[float, typer.Option(min=0.01, help="Seconds after which an engine counts as hung.")] = 120.0,
-    max_faults: Annotated[int, typer.Option(min=0, help="Faults of one player that the match bears.")] = 5,
+    max_moves: Annotated[int | None, Option(min=1, help="Moves (plies) at which a game is ended.")] = None,
+    timeout: Annotated[float, Option(min=0.01, help="Seconds after which an engine counts as hung.")] = 120.0,
+    max_faults: Annotated[int, Option(min=0, help="Faults of one player that the match bears.")] = 5,
     scorer: Annotated[
-        str | None, typer.Option(metavar="PLAYER", help="Go: a third player that says which stones are dead.")
+        str | None, Option(metavar="PLAYER", help="Go: a third player that says which stones are dead.")
     ] = None,
     sprt: Annotated[
-        str | None, typer.Option(metavar="ELO0,ELO1[,ALPHA,BETA]", help="Stop when this test is decided.")
+        str | None, Option(metavar="ELO0,ELO1[,ALPHA,BETA]", help="Stop when this test is decided.")
     ] = None,
     json_path: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the summary as JSON; - is stdout.")
+        str | None, Option("--json", metavar="FILE", help="Write the summary as JSON; - is stdout.")
     ] = None,
 ) -> None:
     """Play a match and say how much stronger A is: score, Elo difference, 95 % intervals.
@@ -102,7 +98,7 @@ def match(
         settings=Settings(visits=visits, resign=resign, timeout=timeout, threads=threads),
     )
     played = Match(a, b, options, output)
-    with open_output(json_path) if json_path else nullcontext() as stream:
+    with common.open_output(json_path) if json_path else nullcontext() as stream:
         summary = _run(played, options)
         if stream is not None:
             stream.write(json.dumps(summary.to_json(), ensure_ascii=False) + "\n")
@@ -119,7 +115,6 @@ def _size(text: str) -> tuple[int, int]:
 
 
 def _sprt(text: str) -> Sprt:
-    """The test of an --sprt option."""
     from keima.engines.match.elo import Sprt
 
     try:
@@ -132,7 +127,6 @@ def _sprt(text: str) -> Sprt:
 
 
 def _run(match: Match, options: MatchOptions) -> Summary:
-    """Play the match, showing each game as it ends."""
     if match.played:
         print(f"{match.played} games of this match are played already", file=sys.stderr)
     with _progress(options.games, match.played) as show:
@@ -145,11 +139,7 @@ def _progress(total: int, done: int) -> Iterator[Callable[[str, str], None]]:
     if not sys.stderr.isatty():
         yield lambda line, stands: print(f"{line} | {stands}", file=sys.stderr, flush=True)
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with common.progress_bar("", "{task.description}") as progress:
         task = progress.add_task("", total=total, completed=done)
 
         def show(line: str, stands: str) -> None:

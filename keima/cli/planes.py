@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit
 
-from keima.cli.common import FAILED, Output, Symmetry, complain, line_options, open_output, read_symmetry, write_line
+from keima.cli import common
 from keima.errors import BadRequest, KeimaError
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ Encodings: alphago, alphago-zero, leela-zero, katago, katago-guide, lc0.
 
 
 def planes(
-    encoding: Annotated[str, typer.Argument(metavar="ENCODING", help="The encoding's name, as listed below.")],
-    positions: Annotated[str, typer.Argument(metavar="POSITIONS.jsonl", help="One position a line; - is stdin.")],
-    symmetry: Symmetry = "0",
-    output: Output = "-",
+    encoding: Annotated[str, Argument(metavar="ENCODING", help="The encoding's name, as listed below.")],
+    positions: Annotated[str, Argument(metavar="POSITIONS.jsonl", help="One position a line; - is stdin.")],
+    symmetry: common.Symmetry = "0",
+    output: common.Output = "-",
 ) -> None:
     """Print the planes (C × H × W, rows from the top) and globals that a network would see.
 
@@ -40,17 +40,17 @@ def planes(
     from keima.games.positions import read_positions
     from keima.systems.system import get_encoding
 
-    usual = read_symmetry(symmetry)
+    usual = common.read_symmetry(symmetry)
     chosen = get_encoding(encoding)
     failed = False
-    with open_output(output) as stream:
+    with common.open_output(output) as stream:
         for line in read_positions(positions):
             answer = _answer(line, chosen, usual)
             failed = failed or "error" in answer
-            write_line(stream, answer)
+            common.write_line(stream, answer)
     if failed:
-        complain('some lines could not be encoded; see their "error"')
-        raise typer.Exit(FAILED)
+        common.complain('some lines could not be encoded; see their "error"')
+        raise Exit(common.FAILED)
 
 
 def _answer(line: PositionLine | BadLine, encoding: Encoding, symmetry: int | str) -> dict[str, object]:
@@ -79,7 +79,7 @@ def encode_line(line: PositionLine, encoding: Encoding, symmetry: int | str) -> 
         names = symmetry_names(encoding.symmetries)
         raise BadRequest(f"planes are made in one symmetry, for {encoding.name} {names}; not {chosen}")
     encoding.check(line.position)
-    batch = encoding.bind(**line_options(line)).encode([line.position], chosen)
+    batch = encoding.bind(**common.line_options(line)).encode([line.position], chosen)
     answer: dict[str, object] = {"planes": _plain(batch.inputs["planes"][0])}
     for name in ("globals", "metadata"):
         if name in batch.inputs:

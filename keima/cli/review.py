@@ -9,23 +9,9 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit, Option
 
-from keima.cli.common import (
-    FAILED,
-    Backend,
-    BatchSize,
-    NetworkOptions,
-    Precision,
-    Symmetry,
-    Threads,
-    complain,
-    open_evaluator,
-    open_network,
-    open_output,
-    read_options,
-    read_symmetry,
-)
+from keima.cli import common
 from keima.errors import BadRecord
 from keima.plain import Data
 
@@ -56,28 +42,26 @@ and options. --json writes the review of docs/review-json.md: one object, or for
 
 
 def review(
-    games: Annotated[list[str], typer.Argument(metavar="GAME...", help="Records: files, .gz, .zip, folders.")],
+    games: Annotated[list[str], Argument(metavar="GAME...", help="Records: files, .gz, .zip, folders.")],
     net: Annotated[
-        str | None, typer.Option(metavar="NET", help="Network file that judges; keima's own if not given.")
+        str | None, Option(metavar="NET", help="Network file that judges; keima's own if not given.")
     ] = None,
     output: Annotated[
-        str, typer.Option("-o", "--output", metavar="OUT", help="FILE.html for one game, or a folder.")
+        str, Option("-o", "--output", metavar="OUT", help="FILE.html for one game, or a folder.")
     ] = "reports",
-    json_path: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Also write JSON; - is stdout.")
-    ] = None,
-    backend: Backend = "auto",
-    precision: Precision = "auto",
-    symmetry: Symmetry = "0",
-    batch: BatchSize = 8,
-    threads: Threads = None,
-    option: NetworkOptions = None,
+    json_path: Annotated[str | None, Option("--json", metavar="FILE", help="Also write JSON; - is stdout.")] = None,
+    backend: common.Backend = "auto",
+    precision: common.Precision = "auto",
+    symmetry: common.Symmetry = "0",
+    batch: common.BatchSize = 8,
+    threads: common.Threads = None,
+    option: common.NetworkOptions = None,
     visits: Annotated[
-        int, typer.Option(min=0, help="Search each position with N visits; 0: the network alone, the quickest.")
+        int, Option(min=0, help="Search each position with N visits; 0: the network alone, the quickest.")
     ] = 0,
-    preset: Annotated[str, typer.Option(help="Search: auto, alphago, alphago-zero, katago or lc0.")] = "auto",
-    seed: Annotated[int, typer.Option(min=0, help="Search: of everything random.")] = 0,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N games.")] = None,
+    preset: Annotated[str, Option(help="Search: auto, alphago, alphago-zero, katago or lc0.")] = "auto",
+    seed: Annotated[int, Option(min=0, help="Search: of everything random.")] = 0,
+    limit: Annotated[int | None, Option(min=1, help="Only the first N games.")] = None,
 ) -> None:
     """Review games: every position and move judged, the largest mistakes first, one HTML page a game.
 
@@ -89,9 +73,9 @@ def review(
     from keima.review.batch import Reviewer, plan
     from keima.systems.files.defaults import default_network, find_network
 
-    own = read_options(option)
+    own = common.read_options(option)
     options: dict[str, object] = {
-        "symmetry": read_symmetry(symmetry),
+        "symmetry": common.read_symmetry(symmetry),
         "precision": "f32" if precision == "auto" else precision,
         **({"network": own} if own else {}),
     }
@@ -109,26 +93,21 @@ def review(
     played = sorted({record.game for record in records if not isinstance(record, BadRecord)})
     reviewers = {game: named or reviewer(str(default_network(game))) for game in played}
     tasks = plan(records, output)
-    with open_output(json_path) if json_path else nullcontext() as stream:
+    with common.open_output(json_path) if json_path else nullcontext() as stream:
         results = _run(tasks, reviewers, stream, quiet=json_path == "-")
     if len(tasks) > 1:
         _write_index(results, Path(output))
     if any(result.error for result in results):
-        raise typer.Exit(FAILED)
+        raise Exit(common.FAILED)
 
 
 def _open_judge(
     net: str, backend: str, precision: str, batch: int, threads: int | None, own: dict[str, object]
 ) -> tuple[Judge, Data]:
-    network = open_network(net)
+    network = common.open_network(net)
     pedigree = network.pedigree
-    facts = {
-        "name": pedigree.name,
-        "game": network.encoding.game,
-        "system": network.system,
-        "format": pedigree.format,
-    }
-    return open_evaluator(network, backend, precision, batch, threads, own), facts
+    facts = {"name": pedigree.name, "game": network.encoding.game, "system": network.system, "format": pedigree.format}
+    return common.open_evaluator(network, backend, precision, batch, threads, own), facts
 
 
 def _run(
@@ -145,7 +124,7 @@ def _run(
             begin(number, task)
             result = review_task(task, reviewers, advance)
             if result.error:
-                complain(str(result.error))
+                common.complain(str(result.error))
             elif not quiet:
                 print(result.page, flush=True)
             if json_stream is not None and result.review is not None:
@@ -167,13 +146,8 @@ def _progress(total: int) -> Iterator[tuple[Begin, Callable[[int], None] | None]
     if not sys.stderr.isatty():
         yield (lambda number, task: None), None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     # Where stdout is a pipe, the pages' names belong there and not on the terminal.
-    terminal, both = Console(stderr=True), sys.stdout.isatty()
-    with Progress(*columns, console=terminal, transient=True, redirect_stdout=both) as progress:
+    with common.progress_bar("{task.description}", "", redirect_stdout=sys.stdout.isatty()) as progress:
         games = progress.add_task("games", total=total) if total > 1 else None
         positions = progress.add_task("positions", total=None)
 

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from keima.cli.common import Backend, Symmetry, open_evaluator, open_network, read_symmetry, say
+from keima.cli import common
 from keima.errors import BadRecord, BadRequest
 from keima.plain import Data
 
@@ -31,39 +31,33 @@ EXAMPLES = """Examples:
 
 def show(
     net: Annotated[
-        str | None, typer.Argument(metavar="NET|NAME", help="Network file, go, chess, or a registered name.")
+        str | None, Argument(metavar="NET|NAME", help="Network file, go, chess, or a registered name.")
     ] = None,
-    list_names: Annotated[bool, typer.Option("--list", help="List the registered names.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    list_names: Annotated[bool, Option("--list", help="List the registered names.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
     position: Annotated[
-        str | None, typer.Option(metavar="FILE|JSON", help="SGF, PGN, POSITIONS file or line to draw.")
+        str | None, Option(metavar="FILE|JSON", help="SGF, PGN, POSITIONS file or line to draw.")
     ] = None,
-    move: Annotated[
-        int | None, typer.Option(min=0, help="With a game: after this many moves; the end if absent.")
-    ] = None,
-    output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help=".png or .svg picture.")] = "policy.png",
-    backend: Backend = "auto",
-    symmetry: Symmetry = "0",
+    move: Annotated[int | None, Option(min=0, help="With a game: after this many moves; the end if absent.")] = None,
+    output: Annotated[str, Option("-o", "--output", metavar="FILE", help=".png or .svg picture.")] = "policy.png",
+    backend: common.Backend = "auto",
+    symmetry: common.Symmetry = "0",
 ) -> None:
     """Show a network: architecture, parameters, inputs, pedigree; with --position, its policy and ownership drawn."""
     if list_names:
-        _print_names()
+        from keima.systems.registry import list_networks
+
+        for entry in list_networks():
+            print(f"{entry.name:28}{entry.note}")
         return
     if net is None:
         raise BadRequest("name a network file, go or chess, or a registered network (keima show --list)")
     network = open_or_create(net)
     if position is not None:
-        _draw(network, position, move, output, backend, read_symmetry(symmetry))
+        _draw(network, position, move, output, backend, common.read_symmetry(symmetry))
         return
     facts = network_facts(network)
     print(json.dumps(facts, ensure_ascii=False, indent=2) if as_json else as_text(facts))
-
-
-def _print_names() -> None:
-    from keima.systems.registry import list_networks
-
-    for entry in list_networks():
-        print(f"{entry.name:28}{entry.note}")
 
 
 def open_or_create(net: str) -> Network:
@@ -77,7 +71,7 @@ def open_or_create(net: str) -> Network:
     from keima.systems.registry import create
 
     if Path(net).exists() or net in DEFAULT_NETWORKS:
-        return open_network(net)
+        return common.open_network(net)
     try:
         return create(net).eval()
     except BadRequest as error:
@@ -110,16 +104,13 @@ def network_facts(network: Network) -> Data:
 
 def modules(network: Network) -> list[Data]:
     """The network's parts two levels deep, in order: name, class, parameters."""
-    parts = []
+    parts: dict[str, Any] = {}
     for name, part in network.named_children():
-        parts.append(_part(name, part))
-        parts += [_part(f"{name}.{inner}", module) for inner, module in part.named_children()]
-    return parts
-
-
-def _part(name: str, part: Any) -> Data:
-    count = sum(parameter.numel() for parameter in part.parameters())
-    return {"name": name, "class": type(part).__name__, "parameters": count}
+        parts |= {name: part} | {f"{name}.{inner}": module for inner, module in part.named_children()}
+    return [
+        {"name": name, "class": type(part).__name__, "parameters": sum(each.numel() for each in part.parameters())}
+        for name, part in parts.items()
+    ]
 
 
 def as_text(facts: Data) -> str:
@@ -156,13 +147,12 @@ def as_text(facts: Data) -> str:
 
 
 def _draw(network: Network, position: str, move: int | None, output: str, backend: str, symmetry: int | str) -> None:
-    """Evaluate one position and write the picture of its policy and ownership."""
     from keima.review.pictures import picture, save
 
     chosen = find_position(position, move)
-    evaluation = open_evaluator(network, backend, "auto", 1)([chosen], symmetry=symmetry)[0]
+    evaluation = common.open_evaluator(network, backend, "auto", 1)([chosen], symmetry=symmetry)[0]
     save(picture(chosen, evaluation), output)
-    say(output)
+    common.say(output)
 
 
 def find_position(text: str, move: int | None = None) -> Position:
@@ -170,11 +160,7 @@ def find_position(text: str, move: int | None = None) -> Position:
 
     Args:
         text: a POSITIONS line itself, or a file: a game's record (its first game), or POSITIONS (its first line).
-        move: for a game, how many moves are played; None for all.
-
-    Raises:
-        KeimaError: it cannot be read.
-        BadRequest: the game is shorter than that.
+        move: for a game, how many moves are played; None for all. A BadRequest where it has fewer.
     """
     from keima.games.files import game_of
     from keima.games.positions import BadLine, parse_json, parse_position, read_positions

@@ -6,21 +6,9 @@ import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
-from keima.cli.common import (
-    Backend,
-    BatchSize,
-    NetworkOptions,
-    Precision,
-    Threads,
-    network_file,
-    open_evaluator,
-    open_network,
-    read_options,
-    say,
-)
-from keima.errors import UnsupportedNetwork
+from keima.cli import common
 from keima.plain import Data
 
 if TYPE_CHECKING:
@@ -45,16 +33,15 @@ In a GUI, add an engine with this command. Options and what `go` takes: docs/uci
 
 def uci(
     net: Annotated[
-        str,
-        typer.Option("--net", metavar="NET", help="Network file; keima's own if not given. The option WeightsFile."),
+        str, Option("--net", metavar="NET", help="Network file; keima's own if not given. The option WeightsFile.")
     ] = "",
-    backend: Backend = "auto",
-    precision: Precision = "auto",
-    batch: BatchSize = 8,
-    threads: Threads = None,
-    preset: Annotated[str, typer.Option(help="auto, alphago, alphago-zero, katago or lc0.")] = "auto",
-    memory: Annotated[int, typer.Option(min=1, help="Megabytes the search tree may take; the option Hash.")] = 1024,
-    option: NetworkOptions = None,
+    backend: common.Backend = "auto",
+    precision: common.Precision = "auto",
+    batch: common.BatchSize = 8,
+    threads: common.Threads = None,
+    preset: Annotated[str, Option(help="auto, alphago, alphago-zero, katago or lc0.")] = "auto",
+    memory: Annotated[int, Option(min=1, help="Megabytes the search tree may take; the option Hash.")] = 1024,
+    option: common.NetworkOptions = None,
 ) -> None:
     """Play and analyse chess for a GUI, by the UCI protocol, with any chess network.
 
@@ -78,7 +65,7 @@ def uci(
         values.set(name, str(value))
     out = os.dup(sys.stdout.fileno())
     with os.fdopen(out, "w", encoding="utf-8", errors="backslashreplace", newline="\n", buffering=1) as output:
-        engine = UciEngine(_Opener(read_options(option)), values, lambda line: output.write(line + "\n"))
+        engine = UciEngine(_Opener(common.read_options(option)), values, lambda line: output.write(line + "\n"))
         on_compile(lambda line: engine.write(f"info string {line}"))
         try:
             for line in iter(sys.stdin.buffer.readline, b""):
@@ -90,11 +77,7 @@ def uci(
 
 
 class _Opener:
-    """Opens the search the options ask for, and keeps it until one of them changes.
-
-    Args:
-        bound: options of the network by name.
-    """
+    """Opens the search the options ask for, and keeps it until one of them changes; `bound`: options of the network."""
 
     def __init__(self, bound: Mapping[str, object]) -> None:
         self._bound = bound
@@ -132,9 +115,5 @@ class _Opener:
     def _open(self, net: str, backend: str, precision: str, batch: int, threads: int) -> Evaluator:
         from keima.engines.uci import GAME
 
-        path = network_file(net or None, GAME)
-        network = open_network(path)
-        if network.encoding.game != GAME:
-            raise UnsupportedNetwork(f"plays {network.encoding.game}, not {GAME} (try keima gtp)", source=path)
-        say(f"keima: preparing {network.pedigree.name} ({network.system})")
-        return open_evaluator(network, backend, precision, batch, threads or None).bind(**self._bound)
+        path = common.network_file(net or None, GAME)
+        return common.open_player(path, backend, precision, batch, threads or None, GAME).bind(**self._bound)

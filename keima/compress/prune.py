@@ -20,16 +20,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from keima.compress.channels import blocks_of, layout_of
-from keima.compress.refit import Inputs, Moments, Sample, refit, scale_of, watching
+from keima.compress.refit import Inputs, Moments, Sample, blocks_of, layout_of, refit, scale_of, watching
 from keima.errors import BadRequest
+from keima.systems.encoding import decoding_context
 from keima.systems.layout import TRUNK, Layer, Layout
-from keima.systems.network import Network, Pedigree
+from keima.systems.network import Array, Heads, Network, Pedigree
 
 RIDGE = 1e-4
 """Added to a covariance before it is inverted, as a share of the mean variance."""
@@ -39,7 +40,7 @@ RIDGE = 1e-4
 def prune(
     network: Network, channels: int | None = None, *, blocks: int | None = None, batches: Sequence[Inputs] = ()
 ) -> Network:
-    """A network with fewer channels in its trunk, fewer blocks, or both.
+    """A network with fewer channels in its trunk, fewer blocks, or both, in evaluation mode; its pedigree says of what.
 
     KataGo's blocks keep the same share of their inner channels; the other systems have one width for all. The heads
     stay as large as they are.
@@ -50,9 +51,6 @@ def prune(
         blocks: to keep; all if None.
         batches: the network's inputs by name, `mask` among them where boards are padded: positions to measure by and to
             fit the weights on. About 2,000 positions are enough; none: by the weights alone.
-
-    Returns:
-        A new network in evaluation mode; its pedigree says what it was pruned from.
 
     Raises:
         UnsupportedNetwork: a system or an architecture that is not pruned.
@@ -125,7 +123,6 @@ class _Seen:
             self.network(**inputs)
 
     def strongest_blocks(self, count: int) -> list[int]:
-        """The numbers of the blocks to keep, in order."""
         if self.has_positions:
             strength = {number: change / max(size, 1e-30) for number, (change, size) in self.changes.items()}
         else:
@@ -178,15 +175,11 @@ class _Seen:
 
 
 def _eliminate(covariances: Sequence[Tensor], weights: Sequence[Tensor], count: int) -> Tensor:
-    """Take channels out one by one until `count` are left, always the one whose loss the readers can best make up for.
+    """Take channels out one by one, always the one whose loss the readers can best make up for; the `count` that stay.
 
     Args:
         covariances: [C, C] of each reader's inputs.
         weights: [C, O] of each reader; copied.
-        count: how many stay.
-
-    Returns:
-        Those that stay, int64 [count], in order.
     """
     size = len(covariances[0])
     readers = []
@@ -213,7 +206,6 @@ def _eliminate(covariances: Sequence[Tensor], weights: Sequence[Tensor], count: 
 
 
 def _cut(network: Network, layout: Layout, kept: Mapping[str, Tensor]) -> Network:
-    """The network of the kept channels and blocks, with the original's weights."""
     weights = dict(network.state_dict())
     for layer in layout.layers():
         weight = weights[f"{layer.name}.weight"]
@@ -238,3 +230,39 @@ def _cut(network: Network, layout: Layout, kept: Mapping[str, Tensor]) -> Networ
 def _tiled(channels: Tensor, size: int, tiles: int) -> Tensor:
     """Where these channels of a group of `size` are, when the group stands there `tiles` times."""
     return torch.cat([channels + tile * size for tile in range(tiles)])
+
+
+# --- Beside the original ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Two networks beside each other: the share with the same first move, legal or not; mean |Δvalue| in [0, 2]."""
+
+    positions: int
+    top1: float
+    value: float | None
+
+    def summary(self) -> str:
+        """One line for people."""
+        value = "" if self.value is None else f", mean |Δvalue| {self.value:.3f}"
+        return f"the same first move in {self.top1:.1%} of {self.positions:,} positions{value}"
+
+
+@torch.no_grad()
+def agreement(first: Network, second: Network, batches: Sequence[Mapping[str, Tensor]]) -> Agreement:
+    """Compare two networks of one encoding in evaluation mode on inputs by name."""
+    same: list[Array] = []
+    apart: list[Array] = []
+    for inputs in batches:
+        one, other = _heads(first, inputs), _heads(second, inputs)
+        same.append(one.policy.argmax(axis=1) == other.policy.argmax(axis=1))
+        if one.value is not None and other.value is not None:
+            apart.append(np.abs(one.value - other.value))
+    hits = np.concatenate(same)
+    return Agreement(len(hits), float(hits.mean()), float(np.concatenate(apart).mean()) if apart else None)
+
+
+def _heads(network: Network, inputs: Mapping[str, Tensor]) -> Heads:
+    """A network's answers, games of no result left out."""
+    return network.answers(network(**inputs), decoding_context(np.ones(len(inputs["planes"]), np.bool_)))

@@ -4,9 +4,8 @@ He, Zhang & Sun 2017, "Channel Pruning for Accelerating Very Deep Neural Network
 & Lin 2017, "ThiNet" (arXiv:1707.06342). Layer by layer in the order of evaluation, ordinary least squares find the
 weights with which the layer, reading what the pruned network now gives it, comes nearest to what it wrote in the
 original. The last layer of a residual block also makes up for what its block's input has lost. Points of the board are
-drawn at random, a few from each position.
-
-Letters: S samples, C channels, F inputs of one output (C · kernel²), O outputs.
+drawn at random, a few from each position. Letters: S samples, C channels, F inputs of one output (C · kernel²), O
+outputs.
 """
 
 from __future__ import annotations
@@ -21,9 +20,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from keima.compress.channels import blocks_of, layout_of
-from keima.systems.layout import Layer, Layout
+from keima.errors import BadRequest, UnsupportedNetwork
+from keima.systems.layout import Layer, Layout, SystemLayout
 from keima.systems.network import Network
+from keima.systems.system import SYSTEMS, system_of
 
 Inputs = Mapping[str, Tensor]
 State = tuple[Any, ...]
@@ -110,9 +110,7 @@ class Moments:
 
 def scale_of(network: Network, norm: str | None) -> Tensor | None:
     """What a norm multiplies its channels by in evaluation, [C]; None for 1, and where there is no norm."""
-    if not norm:
-        return None
-    return layout_of(network).scale(network.get_submodule(norm))
+    return layout_of(network).scale(network.get_submodule(norm)) if norm else None
 
 
 # --- One part of the network after the other --------------------------------------------------------------------------
@@ -122,11 +120,11 @@ def scale_of(network: Network, norm: str | None) -> Tensor | None:
 def refit(
     original: Network, pruned: Network, layout: Layout, kept: Mapping[str, Tensor], batches: Sequence[Inputs]
 ) -> None:
-    """Fit the layers of the pruned network that read fewer channels than before, in place.
+    """Fit the layers of the pruned network that read fewer channels than before, in place; both in evaluation mode.
 
     Args:
-        original: in evaluation mode.
-        pruned: cut from it; in evaluation mode.
+        original: the whole network.
+        pruned: cut from it.
         layout: of the original, with the blocks that are kept.
         kept: group → the original's channels that are left, int64.
         batches: `forward`'s arguments by name; a few thousand positions in all.
@@ -134,23 +132,20 @@ def refit(
     _Refit(original, pruned, layout, kept, batches).run()
 
 
+@dataclass
 class _Refit:
     """Walks both networks block by block, and keeps what each has computed so far for every batch."""
 
-    def __init__(
-        self,
-        original: Network,
-        pruned: Network,
-        layout: Layout,
-        kept: Mapping[str, Tensor],
-        batches: Sequence[Inputs],
-    ) -> None:
-        self.original, self.pruned = original, pruned
-        self.layout = layout
-        self.kept = kept
-        self.samples = [Sample.of(inputs, number) for number, inputs in enumerate(batches)]
-        self.before = [_first_state(original, inputs) for inputs in batches]
-        self.now = [_first_state(pruned, inputs) for inputs in batches]
+    original: Network
+    pruned: Network
+    layout: Layout
+    kept: Mapping[str, Tensor]
+    batches: Sequence[Inputs]
+
+    def __post_init__(self) -> None:
+        self.samples = [Sample.of(inputs, number) for number, inputs in enumerate(self.batches)]
+        self.before = [_first(self.original, inputs) for inputs in self.batches]
+        self.now = [_first(self.pruned, inputs) for inputs in self.batches]
 
     def run(self) -> None:
         """Block by block, then the heads; what a block that is left out did falls to the layers around it."""
@@ -180,7 +175,6 @@ class _Refit:
         return records
 
     def _fit_part(self, part: str | None, layers: Sequence[Layer], targets: Sequence[Mapping[str, Tensor]]) -> None:
-        """Fit one layer after the other."""
         for layer in layers:
             if layer.reads:
                 moments = Moments()
@@ -192,16 +186,18 @@ class _Refit:
         self, part: str | None, layer: Layer, state: State, sample: Sample, target: Mapping[str, Tensor]
     ) -> tuple[Tensor, Tensor]:
         """[S, F]: what the layer reads; [S, O]: what it should write beyond what it does."""
-        name, skip = self._new(layer.name), self._new(layer.skip)
-        module = _layer(self.pruned, name)
-        taken = _inputs_of(self.pruned, name, skip, partial(_run, self.pruned, part, state))
-        x = sample.of_map(taken[name], module.kernel_size[0] if isinstance(module, nn.Conv2d) else 1)
+        module = _layer(self.pruned, self._new(layer.name))
+        skip = [self.pruned.get_submodule(self._new(layer.skip))] if layer.skip else []
+        (*skipped, (read, *_)) = _taken([*skip, module], partial(_run, self.pruned, part, state))
+        x = sample.of_map(read, module.kernel_size[0] if isinstance(module, nn.Conv2d) else 1)
         rows = slice(None) if layer.writes is None else self.kept[layer.writes]
         wanted = target[layer.name][:, rows]
         if layer.skip:
-            lost = target[layer.skip][:, rows] - sample.of_map(taken[skip])
+            lost = target[layer.skip][:, rows] - sample.of_map(skipped[0][0])
             scale = scale_of(self.pruned, self._new(layer.after))
-            wanted = wanted + (lost if scale is None else lost / _away_from_zero(scale))
+            if scale is not None:  # nothing is to be made up for in channels that it switches off
+                lost = lost / torch.where(scale.abs() < _SMALLEST_SCALE, torch.inf, scale)
+            wanted = wanted + lost
         written = x @ module.weight.flatten(1).T
         return x, wanted - (written if module.bias is None else written + module.bias)
 
@@ -209,7 +205,8 @@ class _Refit:
         """Change the layer's weights for the better, and its bias, or else the offset of the norm behind it."""
         module = _layer(self.pruned, self._new(layer.name))
         norm = self.pruned.get_submodule(self._new(layer.offset)) if layer.offset else None
-        centred = module.bias is not None or _can_shift(norm)
+        shifts = norm is not None and (getattr(norm, "running_mean", None) is not None or norm.bias is not None)
+        centred = module.bias is not None or shifts
         change = moments.least_squares(centred)
         module.weight.add_(change.reshape(module.weight.shape))
         if centred:
@@ -231,15 +228,6 @@ def _layer(network: Network, name: str) -> nn.Conv2d | nn.Linear:
     return module
 
 
-def _away_from_zero(scale: Tensor) -> Tensor:
-    """The scale, and infinity for channels that it switches off: nothing is to be made up for there."""
-    return torch.where(scale.abs() < _SMALLEST_SCALE, torch.inf, scale)
-
-
-def _can_shift(norm: Any) -> bool:
-    return norm is not None and (getattr(norm, "running_mean", None) is not None or norm.bias is not None)
-
-
 def _shift(norm: Any, constant: Tensor) -> None:
     """Let a norm treat its input as if a constant [C] were added to it."""
     if getattr(norm, "running_mean", None) is not None:
@@ -255,22 +243,9 @@ class _EnoughError(Exception):
     """Ends an evaluation whose rest is not needed."""
 
 
-def _first_state(network: Network, inputs: Inputs) -> State:
+def _first(network: Network, inputs: Inputs) -> State:
     """What the first block takes."""
-    found: list[State] = []
-
-    def stop(_module: nn.Module, arguments: State) -> None:
-        found.append(arguments)
-        raise _EnoughError
-
-    hook = blocks_of(network)[0].register_forward_pre_hook(stop)
-    try:
-        network(**inputs)
-    except _EnoughError:
-        pass
-    finally:
-        hook.remove()
-    return found[0]
+    return _taken([blocks_of(network)[0]], partial(network, **inputs))[0]
 
 
 def _run(network: Network, part: str | None, state: State) -> State:
@@ -297,24 +272,47 @@ def watching(network: Network, names: Iterable[str], see: Callable[[str, Tensor,
             one.remove()
 
 
-def _inputs_of(network: Network, last: str, earlier: str, run: Callable[[], State]) -> dict[str, Tensor]:
-    """What two modules take in; nothing is computed beyond. `earlier` may be empty."""
-    found: dict[str, Tensor] = {}
+def _taken(modules: Sequence[nn.Module], run: Callable[[], object]) -> list[State]:
+    """What each of these modules takes in; nothing is computed beyond the last one."""
+    found: dict[nn.Module, State] = {}
 
-    def hook(name: str) -> Callable[[nn.Module, State], None]:
-        def keep(_module: nn.Module, arguments: State) -> None:
-            found[name] = arguments[0]
-            if name == last:
-                raise _EnoughError
+    def keep(module: nn.Module, arguments: State) -> None:
+        found[module] = arguments
+        if module is modules[-1]:
+            raise _EnoughError
 
-        return keep
-
-    hooks = [network.get_submodule(name).register_forward_pre_hook(hook(name)) for name in (earlier, last) if name]
+    hooks = [module.register_forward_pre_hook(keep) for module in modules]
     try:
         run()
     except _EnoughError:
         pass
     finally:
-        for one in hooks:
-            one.remove()
-    return found
+        for hook in hooks:
+            hook.remove()
+    return [found[module] for module in modules]
+
+
+def layout_of(network: Network) -> SystemLayout[Any]:
+    """What its system says of the network's layers.
+
+    Raises:
+        UnsupportedNetwork: a network that is not pruned, or one without blocks.
+        BadRequest: its batch norms have been folded away, which leaves other layers than its configuration says.
+    """
+    layout = system_of(network).layout
+    blocks = layout and layout.blocks(network)
+    name = network.pedigree.name
+    if layout is None or blocks is None:
+        known = dict.fromkeys(system.layout.prunes for system in SYSTEMS.values() if system.layout is not None)
+        kind = type(network).__name__
+        raise UnsupportedNetwork(f"cannot prune {name} ({kind}); keima prunes {', '.join(known)}")
+    if not blocks:
+        raise UnsupportedNetwork(f"cannot prune {name}: it has no blocks")
+    if network.folded and not layout.refolds:
+        raise BadRequest(f"{name} has been folded; prune first, fold afterwards")
+    return layout
+
+
+def blocks_of(network: Network) -> Sequence[nn.Module]:
+    """The blocks of the trunk, in order. Raises UnsupportedNetwork, BadRequest: as `layout_of`."""
+    return layout_of(network).blocks(network) or ()

@@ -64,19 +64,19 @@ class TestWithThem:
     def test_engines_open_them(
         self, run: Run, both: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], opened: str
     ) -> None:
-        monkeypatch.setattr(f"keima.cli.{arguments[0]}.open_network", refuse)
+        monkeypatch.setattr("keima.cli.common.open_network", refuse)
         assert run(*arguments).stderr == f"keima: {both / opened}: it is this one\n"
 
     @pytest.mark.parametrize("verb", ["gtp", "analysis"])
     def test_engines_open_what_is_named(self, run: Run, both: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
-        monkeypatch.setattr(f"keima.cli.{verb}.open_network", refuse)
+        monkeypatch.setattr("keima.cli.common.open_network", refuse)
         assert run(verb, "--net", "other.bin.gz").stderr == "keima: other.bin.gz: it is this one\n"
 
     @pytest.mark.parametrize(("file", "opened"), [("", "chess.pb.gz"), ("chess", "chess.pb.gz"), ("go", "go.bin.gz")])
     def test_uci_opens_them(self, both: Path, monkeypatch: pytest.MonkeyPatch, file: str, opened: str) -> None:
         from keima.cli.uci import _Opener
 
-        monkeypatch.setattr("keima.cli.uci.open_network", refuse)
+        monkeypatch.setattr("keima.cli.common.open_network", refuse)
         with pytest.raises(BadWeights) as caught:
             _Opener({})(Values({"WeightsFile": file}))
         assert caught.value.source == str(both / opened)

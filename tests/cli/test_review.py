@@ -111,7 +111,7 @@ class TestAgain:
         arguments = ("review", "game.sgf", "--net", go_net, "-o", "out.html", "--backend", "torch")
         run(*arguments)
         page = Path("out.html").read_text()
-        monkeypatch.setattr("keima.cli.review.open_network", refuse)
+        monkeypatch.setattr("keima.cli.common.open_network", refuse)
         result = run(*arguments, "--json", "out.json")
         assert result.exit_code == 0
         assert "1 of them already before" in result.stderr
@@ -124,7 +124,7 @@ class TestAgain:
         Path("game.sgf").write_text(GO_GAME)
         alone = ("review", "game.sgf", "--net", go_net, "-o", "out.html", "--backend", "torch")
         run(*alone, "--visits", "4")
-        monkeypatch.setattr("keima.cli.review.open_network", refuse)
+        monkeypatch.setattr("keima.cli.common.open_network", refuse)
         assert "1 of them already before" in run(*alone, "--visits", "4").stderr
         for other in ((), ("--visits", "5"), ("--visits", "4", "--seed", "1"), ("--visits", "4", "--preset", "lc0")):
             with pytest.raises(AssertionError, match="network was opened"):
@@ -134,7 +134,7 @@ class TestAgain:
         Path("game.sgf").write_text(GO_GAME)
         arguments = ("review", "game.sgf", "--net", go_net, "-o", "out.html", "--backend", "torch")
         run(*arguments)
-        monkeypatch.setattr("keima.cli.review.open_network", refuse)
+        monkeypatch.setattr("keima.cli.common.open_network", refuse)
         with pytest.raises(AssertionError, match="network was opened"):
             raise run(*arguments, "--symmetry", "1").exception  # type: ignore[misc]
         Path("game.sgf").write_text(GO_GAME.replace("W[bb]", "W[ba]"))

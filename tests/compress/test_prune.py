@@ -12,7 +12,7 @@ from torch import Tensor
 
 import keima
 from keima.compress import prune
-from keima.compress.agreement import agreement
+from keima.compress.prune import agreement
 from keima.errors import BadRequest, UnsupportedNetwork
 from keima.systems.alphago_zero.leela_zero import LeelaZeroNetwork
 from keima.systems.alphago_zero.network import AlphaGoZeroNetwork

@@ -107,9 +107,9 @@ class FakeBatches:
         return TrainingBatch(**tensors)
 
 
-def open_fakes(recipe: Recipe, network: Network, world: World, rank: int) -> Sources:
+def open_fakes(recipe: Recipe, network: Network, world: World) -> Sources:
     """As `keima.training.run.sources.open_games`."""
     size = recipe.run.batch_size // (recipe.run.accumulate * world.size)
     planes = network.encoding.planes
-    train = FakeBatches(size, recipe.run.seed, planes, rank, world.size)
-    return Sources(train, FakeBatches(size, 999, planes, rank, world.size), loss)
+    train = FakeBatches(size, recipe.run.seed, planes, world.rank, world.size)
+    return Sources(train, FakeBatches(size, 999, planes, world.rank, world.size), loss)

@@ -208,9 +208,7 @@ def test_a_rectangle_is_never_transposed():
 
 
 @pytest.mark.parametrize(
-    "encoding",
-    [Lc0Encoding(), Lc0Encoding("canonical-hectoplies"), Lc0Encoding("castling", "no")],
-    ids=repr,
+    "encoding", [Lc0Encoding(), Lc0Encoding("canonical-hectoplies"), Lc0Encoding("castling", "no")], ids=repr
 )
 def test_chess_planes_and_policy_are_those_of_inference(chess_games, encoding):
     with Loader(flat_of_chess(chess_games), encoding, 64, targets=BASIC) as loader:

@@ -107,17 +107,16 @@ def test_an_optimizer_goes_on_as_if_never_stopped(network: Network, kind: Any) -
 
     first = kind(network.parameters(), lr=0.01, **options)
     step(network, first)
-    names = {id(parameter): name for name, parameter in network.named_parameters()}
-    kept = {name: tensor.clone() for name, tensor in optimizer_tensors(first, names).items()}
+    kept = {name: tensor.clone() for name, tensor in optimizer_tensors(first, network).items()}
     other.load_state_dict(network.state_dict())
     second = kind(other.parameters(), lr=0.01, **options)
-    restore_optimizer(second, dict(other.named_parameters()), kept)
+    restore_optimizer(second, other, kept)
     step(network, first)
     step(other, second)
     for a, b in zip(network.parameters(), other.parameters(), strict=True):
         assert torch.equal(a, b)
     with pytest.raises(BadWeights, match="does not belong"):
-        restore_optimizer(second, dict(other.named_parameters()), {"nothing/step": torch.ones(())})
+        restore_optimizer(second, other, {"nothing/step": torch.ones(())})
 
 
 class TestRunningAverage:

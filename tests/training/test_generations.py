@@ -12,7 +12,7 @@ import torch
 import keima
 from keima.inference.evaluator import Evaluator
 from keima.systems.registry import create
-from keima.training.distill.generations import EvaluatorPlayer, Generations
+from keima.training.distill.teacher import EvaluatorPlayer, Generations
 from keima.training.reinforce.games import play_games, read_played
 from keima.training.reinforce.reinforce import TorchPlayer, autocast_of
 from keima.training.run.loop import train
@@ -67,7 +67,7 @@ def read(tmp_path: Path) -> Any:
 
 def generations(read: Any, folder: Path, student: Any) -> Generations:
     teacher = Evaluator(keima.load(read.teacher.network))
-    return Generations(read, student, teacher, folder, find_world(read, {}), 0, TARGETS)
+    return Generations(read, student, teacher, folder, find_world(read, {}), TARGETS)
 
 
 def student() -> Any:

@@ -20,7 +20,7 @@ import keima
 from keima.errors import BadRequest
 from keima.systems.network import Heads
 from keima.systems.targets import TrainingBatch
-from keima.training.run import loop
+from keima.training.run import checkpoint, loop
 from keima.training.run.evaluation import Tally, report, tally_batches
 from keima.training.run.loop import Watcher, train
 from keima.training.run.metrics import read_metrics
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("quick_training")
 TIMES = ("positions_per_second",)
 
 
-real_draw = loop.Trainer._draw
+real_draw = loop.draw_plots
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
@@ -62,8 +62,8 @@ def failing(at: int, error: BaseException) -> OpenSources:
                 raise error
             return super().__next__()
 
-    def open_failing(recipe: Recipe, network: Any, world: Any, rank: int) -> Sources:
-        sources = open_fakes(recipe, network, world, rank)
+    def open_failing(recipe: Recipe, network: Any, world: Any) -> Sources:
+        sources = open_fakes(recipe, network, world)
         size = recipe.run.batch_size // recipe.run.accumulate
         return Sources(Failing(size, recipe.run.seed, network.encoding.planes), sources.test, sources.loss)
 
@@ -72,7 +72,7 @@ def failing(at: int, error: BaseException) -> OpenSources:
 
 class TestRun:
     def test_it_learns_and_writes_what_it_should(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(loop.Trainer, "_draw", real_draw)
+        monkeypatch.setattr(loop, "draw_plots", real_draw)
         folder = tmp_path / "run"
         read = recipe(tmp_path, "run.steps=60", "schedule.every=40", "run.batch_size=32", "run.evaluate_every=30")
         done = train(read, folder, open_sources=open_fakes)
@@ -122,14 +122,14 @@ class TestRun:
     def test_a_disk_full_at_a_checkpoint_frees_the_reserve(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        real = loop.write_checkpoint
+        real = checkpoint.write_checkpoint
 
         def full_with_reserve(folder: Path, *rest: Any) -> Path:
             if (folder.parent / "reserve").exists() and rest[1].step == 8:
                 raise OSError(28, "No space left on device")
             return real(folder, *rest)
 
-        monkeypatch.setattr(loop, "write_checkpoint", full_with_reserve)
+        monkeypatch.setattr(checkpoint, "write_checkpoint", full_with_reserve)
         with pytest.raises(BadRequest, match="No space left on device; step 8 is kept"):
             train(recipe(tmp_path), tmp_path / "run", open_sources=open_fakes)
         monkeypatch.undo()
@@ -185,8 +185,8 @@ class TestVariants:
         """weight_decay = 2c is the loss c‖θ‖²."""
         decayed = self.weights(tmp_path, "decay", "optimizer.weight_decay=0.02", "optimizer.decay=all")
 
-        def open_explicit(read: Recipe, network: Any, world: Any, rank: int) -> Sources:
-            sources = open_fakes(read, network, world, rank)
+        def open_explicit(read: Recipe, network: Any, world: Any) -> Sources:
+            sources = open_fakes(read, network, world)
 
             def loss(output: Any, batch: Any, share: Any) -> Any:
                 terms = sources.loss(output, batch)
@@ -244,11 +244,7 @@ except KeyboardInterrupt:
 
 
 def start(
-    folder: Path,
-    *overrides: str,
-    launcher: tuple[str, ...] = (),
-    script: str = SCRIPT,
-    stdout: int | None = None,
+    folder: Path, *overrides: str, launcher: tuple[str, ...] = (), script: str = SCRIPT, stdout: int | None = None
 ) -> subprocess.Popen[bytes]:
     folder.mkdir(exist_ok=True)
     path = folder / "script.py"

@@ -13,8 +13,7 @@ from keima.errors import BadRequest
 from keima.inference.evaluator import Evaluator
 from keima.systems.registry import create
 from keima.training.data.store import GameStore
-from keima.training.reinforce.games import EvaluatorPlayer, play_games, set_table
-from keima.training.reinforce.playing import play_store
+from keima.training.reinforce.games import EvaluatorPlayer, play_games, play_store, set_table
 from keima.training.run.recipe import SelfplayRecipe
 
 

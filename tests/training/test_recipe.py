@@ -11,7 +11,7 @@ from keima.training.run.loop import train
 from keima.training.run.optimizer import multiplier
 from keima.training.run.preflight import World, build_network, check_room, find_world
 from keima.training.run.recipe import Recipe, ScheduleRecipe, read_recipe
-from keima.training.run.recipe_text import parse
+from keima.training.run.recipe_text import key_lines
 from tests.training.fakes import RECIPE, open_fakes, recipe
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
@@ -25,8 +25,7 @@ def line_of(text: str) -> int:
 class TestPlaces:
     def test_every_key_has_its_line(self) -> None:
         text = "# a recipe\n[run]\nsteps = 10\nlist = [\n  1,\n  2,\n]\nafter = '''a\nb'''\n[a.b]\n'c d'.e = 1\n"
-        lines = parse(text).lines
-        assert lines == {
+        assert dict(key_lines(text)) == {
             "run": 2,
             "run.steps": 3,
             "run.list": 4,
@@ -98,6 +97,26 @@ class TestReading:
         with pytest.raises(BadRequest, match="UTF-8"):
             read_recipe(path)
 
+    @pytest.mark.parametrize(
+        ("line", "words"),
+        [("x = " + "[" * 5000, "nested too deeply"), ("a." * 900 + "a = 1", "nested too deeply"),
+         ("x = " + "9" * 5000, "too many digits")],
+    )  # fmt: skip
+    def test_what_python_itself_refuses(self, tmp_path: Path, line: str, words: str) -> None:
+        path = tmp_path / "recipe.toml"
+        path.write_text(f"{line}\n{RECIPE}")
+        with pytest.raises(BadRequest, match=words) as caught:
+            read_recipe(path)
+        assert caught.value.source == str(path)
+        assert recipe(tmp_path, f"data.train={line}").data.train == line, "text that is no TOML is itself"
+
+    def test_only_newlines_end_a_line(self, tmp_path: Path) -> None:
+        path = tmp_path / "recipe.toml"
+        path.write_text("# \u2028 \x85\n" + RECIPE.replace("steps = 10", "steps = 0"), encoding="utf-8")
+        with pytest.raises(BadRequest) as caught:
+            read_recipe(path)
+        assert caught.value.place == f"line {line_of('steps') + 1}"
+
     @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
     def test_the_recipes_of_the_repository_name_networks_that_can_be(self, path: Path) -> None:
         import torch
@@ -147,7 +166,7 @@ class TestPreflight:
 
     def test_torchruns_processes_share_the_batch(self, tmp_path: Path) -> None:
         two = {"LOCAL_WORLD_SIZE": "2", "WORLD_SIZE": "4"}
-        assert find_world(recipe(tmp_path), two) == World("cpu", local=2, machines=2, launched=True)
+        assert find_world(recipe(tmp_path), two) == World("cpu", local=2, machines=2)
         with pytest.raises(BadRequest, match="8 positions do not go into 1 × 3 equal parts"):
             find_world(recipe(tmp_path), {"LOCAL_WORLD_SIZE": "3", "WORLD_SIZE": "3"})
 

@@ -28,13 +28,14 @@ from keima.training.reinforce.reinforce import (
 from keima.training.run.loop import train
 from keima.training.run.metrics import read_metrics
 from keima.training.run.objective import TrainingStep, Whole
-from keima.training.run.preflight import check_room, pool_size
+from keima.training.run.preflight import World, check_room, pool_size
 from keima.training.run.recipe import SelfplayRecipe, read_recipe
 from tests.training.killing import train_killed, weights
 from tests.training.test_selfplay import names, sensible
 
 pytestmark = pytest.mark.usefixtures("quick_training")
 
+WORLD = World("cpu", local=1, machines=1)
 RECIPE = """
 [network]
 name = "alphago-policy"
@@ -101,7 +102,7 @@ def written_out(network: Any, played: Any, temperature: float) -> torch.Tensor:
 def test_the_gradient_is_that_of_the_paper(tmp_path: Path, with_pass: bool, temperature: float) -> None:
     network = policy(pass_logit=with_pass)
     read = recipe(tmp_path, 'reinforce.baseline="none"', "run.accumulate=1", f"selfplay.temperature={temperature}")
-    batches = ReinforceBatches(read, network, tmp_path / "pool", "cpu")
+    batches = ReinforceBatches(read, network, tmp_path / "pool", WORLD)
     batch = next(batches)
     played = batches._played
     objective = TrainingStep(network, PolicyGradient(network, temperature))
@@ -119,8 +120,8 @@ def test_the_gradient_is_that_of_the_paper(tmp_path: Path, with_pass: bool, temp
 
 def test_each_part_of_a_step_holds_its_games(tmp_path: Path) -> None:
     network = policy()
-    whole = ReinforceBatches(recipe(tmp_path, "run.accumulate=1"), network, tmp_path / "a", "cpu")
-    parts = ReinforceBatches(recipe(tmp_path, "run.accumulate=4"), network, tmp_path / "b", "cpu")
+    whole = ReinforceBatches(recipe(tmp_path, "run.accumulate=1"), network, tmp_path / "a", WORLD)
+    parts = ReinforceBatches(recipe(tmp_path, "run.accumulate=4"), network, tmp_path / "b", WORLD)
     one, four = next(whole), [next(parts) for _ in range(4)]
     for name in ("planes", "policy", "advantage", "allowed", "outcome"):
         assert np.array_equal(getattr(one, name), np.concatenate([getattr(part, name) for part in four]))
@@ -129,8 +130,8 @@ def test_each_part_of_a_step_holds_its_games(tmp_path: Path) -> None:
 
 def test_two_processes_play_the_games_of_one(tmp_path: Path) -> None:
     read, network = recipe(tmp_path, "run.accumulate=1", 'reinforce.baseline="none"'), policy()
-    one = next(ReinforceBatches(read, network, tmp_path / "a", "cpu"))
-    two = [next(ReinforceBatches(read, network, tmp_path / "b", "cpu", rank, 2)) for rank in (0, 1)]
+    one = next(ReinforceBatches(read, network, tmp_path / "a", WORLD))
+    two = [next(ReinforceBatches(read, network, tmp_path / "b", World("cpu", 2, 1, rank))) for rank in (0, 1)]
     for name in ("planes", "policy", "advantage", "outcome"):
         assert np.array_equal(getattr(one, name), np.concatenate([getattr(part, name) for part in two]))
 
@@ -163,9 +164,9 @@ def test_a_value_network_as_baseline(tmp_path: Path) -> None:
     keima.save(judge, tmp_path / "value.safetensors")
     overrides = ("run.accumulate=1", f"reinforce.baseline={str(tmp_path / 'value.safetensors')!r}")
     network = policy()
-    batches = ReinforceBatches(recipe(tmp_path, *overrides), network, tmp_path / "pool", "cpu")
+    batches = ReinforceBatches(recipe(tmp_path, *overrides), network, tmp_path / "pool", WORLD)
     plain = ReinforceBatches(
-        recipe(tmp_path, "run.accumulate=1", 'reinforce.baseline="none"'), network, tmp_path / "other", "cpu"
+        recipe(tmp_path, "run.accumulate=1", 'reinforce.baseline="none"'), network, tmp_path / "other", WORLD
     )
     with_value, without = next(batches), next(plain)
     values = without.advantage - with_value.advantage

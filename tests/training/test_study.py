@@ -24,8 +24,8 @@ from keima.training.run.recipe import read_recipe
 from keima.training.study import record as study_record
 from keima.training.study import study
 from keima.training.study.file import Study, read_study
+from keima.training.study.record import columns, markdown, rows, share_error, text_lines
 from keima.training.study.study import Pairing, run_study, seconds_a_step
-from keima.training.study.table import columns, markdown, rows, share_error, text_lines
 from tests.small_games import small_games
 
 pytestmark = pytest.mark.usefixtures("quick_training_of_a_module")

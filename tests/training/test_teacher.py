@@ -15,7 +15,7 @@ from keima.systems.network import Heads, Network
 from keima.systems.registry import create
 from keima.systems.targets import TrainingBatch
 from keima.training.data.batches import Loader
-from keima.training.distill.teacher import TaughtBatches, check_teacher, taught
+from keima.training.distill.teacher import Teaching, check_teacher, taught
 from keima.training.run.recipe import TeacherRecipe, read_recipe
 from tests.training.flat_games import flat_of, flat_of_chess, random_chess, random_game
 
@@ -65,7 +65,7 @@ def test_targets_are_what_an_evaluator_says_of_the_position(records):
     asked = Evaluator(teacher, threads=1)
     targets = frozenset({"policy", "value", "score", "ownership"})
     with loader_of(records, student, teacher, targets=targets) as loader:
-        batch = next(TaughtBatches(loader, Evaluator(teacher), TeacherRecipe(network="x")))
+        batch = Teaching(Evaluator(teacher), TeacherRecipe(network="x"))(next(loader))
         games, turns, symmetries = loader.where(0)
     assert batch.also is None
     for row, (game, turn, symmetry) in enumerate(zip(games, turns, symmetries, strict=True)):
@@ -91,7 +91,7 @@ def test_boards_of_several_sizes_are_answered_each_for_itself():
     asked = Evaluator(teacher, threads=1)
     targets = frozenset({"policy", "value", "score", "ownership"})
     with loader_of(records, student, teacher, size=32, targets=targets) as loader:
-        batch = next(TaughtBatches(loader, Evaluator(teacher), TeacherRecipe(network="x")))
+        batch = Teaching(Evaluator(teacher), TeacherRecipe(network="x"))(next(loader))
         games, turns, symmetries = loader.where(0)
     assert "mask" in batch.inputs
     assert len({records[game].size for game in games}) == 4
@@ -172,9 +172,9 @@ def test_a_student_comes_to_agree_with_its_teacher(records):
     loss = loss_for(student)
     distances = []
     with loader_of(records, student, teacher, size=32) as loader:
-        batches = TaughtBatches(loader, Evaluator(teacher), TeacherRecipe(network="x"))
+        teaching = Teaching(Evaluator(teacher), TeacherRecipe(network="x"))
         for _ in range(40):
-            batch = next(batches).torch()
+            batch = teaching(next(loader)).torch()
             terms = loss(student(**batch.inputs), batch)
             entropy = -(batch.policy_soft * batch.policy_soft.clamp(min=1e-9).log()).sum(1).mean()
             distances.append(terms.named["policy"].item() - entropy.item())

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
+
+from keima.cli import common
 
 if TYPE_CHECKING:
     from keima.systems.network import Network
     from keima.training.run.recipe import Recipe
-    from keima.training.run.throughput import Convolution
 
 EXAMPLES = """Examples:
 
@@ -24,11 +25,9 @@ Operations are those of the convolutions, forward and backward. "alone" is each 
 
 
 def bench_train(
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe, TOML.")],
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another value, as run.batch_size=64.")
-    ] = None,
-    seconds: Annotated[float, typer.Option(min=0.01, help="Length of one round of one measurement.")] = 1.0,
+    recipe: common.RecipeArgument,
+    settings: common.Settings = None,
+    seconds: Annotated[float, Option(min=0.01, help="Length of one round of one measurement.")] = 1.0,
 ) -> None:
     """Measure a training step beside the machine's convolutions, and the loader beside the step."""
     from keima.training.run.preflight import build_network
@@ -48,39 +47,31 @@ def _step(recipe: Recipe, network: Network, seconds: float) -> float:
     import torch
 
     from keima.systems.loss import loss_for
+    from keima.training.run import throughput
     from keima.training.run.loop import make_fabric
     from keima.training.run.objective import TrainingStep, Whole
     from keima.training.run.optimizer import make_optimizer
     from keima.training.run.preflight import find_world
-    from keima.training.run.throughput import (
-        REFERENCE,
-        Convolution,
-        convolution_alone,
-        convolutions,
-        random_batch,
-        seconds_of,
-    )
 
-    shapes = convolutions(network)
+    shapes = throughput.convolutions(network)
     fabric = make_fabric(recipe, find_world(recipe, {}))
     n = recipe.run.batch_size // recipe.run.accumulate
     objective = TrainingStep(network, loss_for(network, recipe.loss.weights))
     objective.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     wrapped, optimizer = fabric.setup(objective, make_optimizer(recipe, network))
-    batch = random_batch(network, n).torch(fabric.device)
+    batch = throughput.random_batch(network, n).torch(fabric.device)
 
     def run() -> None:
         fabric.backward(wrapped(Whole(batch))["loss"])
         optimizer.step()
         optimizer.zero_grad()
 
-    first = shapes[0]
-    best = Convolution(*REFERENCE, first.height, first.width, first=False)
-    timed: dict[Convolution, float] = {}
-    for shape in (*shapes, best):
-        if shape not in timed:
-            timed[shape] = convolution_alone(shape, n, fabric.device, fabric.autocast, seconds / 4)
-    taken = seconds_of(run, fabric.device, seconds)
+    best = throughput.Convolution(*throughput.REFERENCE, shapes[0].height, shapes[0].width, first=False)
+    timed = {
+        shape: throughput.convolution_alone(shape, n, fabric.device, fabric.autocast, seconds / 4)
+        for shape in {*shapes, best}
+    }
+    taken = throughput.seconds_of(run, fabric.device, seconds)
     operations = sum(shape.operations(n) for shape in shapes)
     alone = operations / sum(timed[shape] for shape in shapes)
     peak = best.operations(n) / timed[best]
@@ -102,7 +93,7 @@ def _loader(recipe: Recipe, network: Network, step: float) -> None:
     from keima.training.run.preflight import find_world
     from keima.training.run.sources import open_games, open_teacher
 
-    sources: Any = open_games(recipe, network, find_world(recipe, {}), 0, Path(), open_teacher(recipe, network))
+    sources: Any = open_games(recipe, network, find_world(recipe, {}), Path(), open_teacher(recipe, network))
     next(sources.train)
     started, done = time.perf_counter(), 0
     while time.perf_counter() - started < 2 or not done:

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option, Typer
 
-from keima.cli.common import Quiet, RunFolder, Settings, open_network, say
+from keima.cli import common
 from keima.errors import BadRequest
 from keima.plain import Data
 
@@ -47,7 +47,7 @@ DISTILL_EXAMPLES = """Examples:
 The recipe is one of `keima train` with a [teacher] (docs/training.md). Started again, it goes on where it stopped.
 """
 
-app = typer.Typer(
+app = Typer(
     help="Make a network smaller and faster for deployment.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -61,53 +61,50 @@ def _compress() -> None:
 
 
 @app.command("fold", epilog=FOLD_EXAMPLES)
-def fold(
-    source: Annotated[str, typer.Argument(metavar="IN", help="Network file, of any supported format.")],
-    target: Annotated[str, typer.Argument(metavar="OUT", help="Its ending chooses the format.")],
-) -> None:
+def fold(source: common.InArgument, target: common.OutArgument) -> None:
     """Fold batch norms into the convolutions before them: fewer operations, the same answers to 1e-5."""
     from keima.compress.fold import fold as fold_network
     from keima.systems.files.load import save
 
-    network = open_network(source)
+    network = common.open_network(source)
     before = sum(parameter.numel() for parameter in network.parameters())
     folded = fold_network(network)
     after = sum(parameter.numel() for parameter in folded.parameters())
     save(folded, target)
-    say(f"{target}: {before:,} parameters before, {after:,} after")
+    common.say(f"{target}: {before:,} parameters before, {after:,} after")
 
 
 @app.command("prune", epilog=PRUNE_EXAMPLES)
 def prune(
-    source: Annotated[str, typer.Argument(metavar="IN", help="Network file, of any supported format.")],
-    target: Annotated[str, typer.Argument(metavar="OUT", help="Its ending chooses the format.")],
-    channels: Annotated[int | None, typer.Option(help="Channels of the trunk to keep; all if not given.")] = None,
-    blocks: Annotated[int | None, typer.Option(help="Residual blocks to keep; all if not given.")] = None,
+    source: common.InArgument,
+    target: common.OutArgument,
+    channels: Annotated[int | None, Option(help="Channels of the trunk to keep; all if not given.")] = None,
+    blocks: Annotated[int | None, Option(help="Residual blocks to keep; all if not given.")] = None,
     data: Annotated[
         list[str] | None,
-        typer.Option(metavar="STORE.parquet", help="Games to measure by and to fit the weights on; may be repeated."),
+        Option(metavar="STORE.parquet", help="Games to measure by and to fit the weights on; may be repeated."),
     ] = None,
-    positions: Annotated[int, typer.Option(min=64, help="Positions taken from the games.")] = 2048,
+    positions: Annotated[int, Option(min=64, help="Positions taken from the games.")] = 2048,
 ) -> None:
     """Cut away the channels (and blocks) that matter least: a smaller network, to be trained on by distillation.
 
     With games the choice is much better, and the weights that are left are fitted anew to what the whole network
     computes; without, both follow from the weights alone.
     """
-    from keima.compress.agreement import agreement
+    from keima.compress.prune import agreement
     from keima.compress.prune import prune as prune_network
     from keima.systems.files.load import save
 
-    network = open_network(source)
+    network = common.open_network(source)
     batches = _inputs(network, data or [], positions)
     compared = batches[::_COMPARED]
     fitted = [batch for number, batch in enumerate(batches) if number % _COMPARED]
     pruned = prune_network(network, channels, blocks=blocks, batches=fitted)
     save(pruned, target)
     before, after = (sum(parameter.numel() for parameter in one.parameters()) for one in (network, pruned))
-    say(f"{target}: {before:,} parameters before, {after:,} after")
+    common.say(f"{target}: {before:,} parameters before, {after:,} after")
     if batches:
-        say(f"{target}: {agreement(network, pruned, compared).summary()}")
+        common.say(f"{target}: {agreement(network, pruned, compared).summary()}")
 
 
 def _inputs(network: Network, stores: list[str], positions: int) -> list[Data]:
@@ -125,15 +122,15 @@ def _inputs(network: Network, stores: list[str], positions: int) -> list[Data]:
 
 @app.command("distill", epilog=DISTILL_EXAMPLES)
 def distill(
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe with a [teacher], TOML.")],
-    output: RunFolder = None,
-    settings: Settings = None,
-    games: Annotated[int, typer.Option(min=0, help="Games of each match against the teacher; 0 plays none.")] = 40,
-    visits: Annotated[int, typer.Option(min=1, help="Of both, in the match at equal visits.")] = 100,
-    seconds: Annotated[float, typer.Option(min=0.001, help="Of both for a move, in the match at equal time.")] = 0.1,
-    precision: Annotated[str, typer.Option(help="Of the timing and the matches: auto, f32 or bf16.")] = "auto",
-    positions: Annotated[int, typer.Option(min=64, help="Held-out positions of the comparison.")] = 4096,
-    quiet: Quiet = False,
+    recipe: Annotated[str, Argument(metavar="RECIPE", help="A recipe with a [teacher], TOML.")],
+    output: common.RunFolder = None,
+    settings: common.Settings = None,
+    games: Annotated[int, Option(min=0, help="Games of each match against the teacher; 0 plays none.")] = 40,
+    visits: Annotated[int, Option(min=1, help="Of both, in the match at equal visits.")] = 100,
+    seconds: Annotated[float, Option(min=0.001, help="Of both for a move, in the match at equal time.")] = 0.1,
+    precision: Annotated[str, Option(help="Of the timing and the matches: auto, f32 or bf16.")] = "auto",
+    positions: Annotated[int, Option(min=64, help="Held-out positions of the comparison.")] = 4096,
+    quiet: common.Quiet = False,
 ) -> None:
     """Train a small network to answer as a large one; then say how it stands beside its teacher.
 
@@ -142,7 +139,9 @@ def distill(
     """
     from keima.atomic import replacing
     from keima.cli.training.train import check_installed, watcher
+    from keima.training.distill.comparison import standing
     from keima.training.run.loop import train
+    from keima.training.run.preflight import check_store, position_filter
     from keima.training.run.recipe import read_recipe
 
     check_installed()
@@ -153,7 +152,11 @@ def distill(
         raise read.error("data.test", "is missing: student and teacher are compared on held-out games")
     folder = Path(output or Path("runs") / Path(recipe).stem)
     student = train(read, folder, watcher(quiet)).network
-    rows = [_standing(path, read, precision, positions) for path in (student, Path(read.teacher.network))]
+    rows = []
+    for path in (str(student), read.teacher.network):
+        network, chosen = common.open_network(path), position_filter(read)
+        store = check_store(read, "test", network)
+        rows.append(standing(network, store, positions=positions, chosen=chosen, precision=precision))
     for line in _table(rows):
         print(line)
     matches = {}
@@ -166,19 +169,7 @@ def distill(
         stream.write(json.dumps(contents, indent=1, ensure_ascii=False) + "\n")
 
 
-def _standing(path: Path, recipe: Recipe, precision: str, positions: int) -> Standing:
-    """One network's figures on the recipe's held-out games."""
-    from keima.training.distill.comparison import standing
-    from keima.training.run.preflight import check_store, position_filter
-
-    network = open_network(str(path))
-    chosen = position_filter(recipe)
-    store = check_store(recipe, "test", network)
-    return standing(network, store, positions=positions, chosen=chosen, precision=precision)
-
-
 def _table(rows: list[Standing]) -> list[str]:
-    """The figures of student and teacher, a line each."""
     lines = ["            parameters   top-1   top-5  cross-entropy  value MSE  evaluations/s"]
     for title, row in zip(("student", "teacher"), rows, strict=True):
         found = row.evaluation

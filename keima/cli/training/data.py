@@ -6,9 +6,9 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option, Typer
 
-from keima.cli.common import Backend, NetArgument, Output, Precision, open_network, open_output, say, write_line
+from keima.cli import common
 from keima.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ SPLIT_EXAMPLES = """Examples:
 _SHOWN_BROKEN = 5
 _SHOWN_VALUES = 8
 
-app = typer.Typer(
+app = Typer(
     help="Collections of games made ready for training.",
     no_args_is_help=True,
     rich_markup_mode=None,
     epilog=IMPORT_EXAMPLES,
 )
 
-StoreArgument = Annotated[str, typer.Argument(metavar="STORE", help="A .parquet game store, or a folder of them.")]
+StoreArgument = Annotated[str, Argument(metavar="STORE", help="A .parquet game store, or a folder of them.")]
 
 
 @app.callback()
@@ -62,14 +62,14 @@ def _data() -> None:
 
 @app.command("import", epilog=IMPORT_EXAMPLES)
 def import_(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="SGF or PGN; .gz, .zip, folders too.")],
-    output: Annotated[str, typer.Option("-o", "--output", metavar="STORE", help="The .parquet file to write.")],
-    game: Annotated[str | None, typer.Option(help="go or chess, where a folder holds both.")] = None,
-    rules: Annotated[str | None, typer.Option(help="Go rules where a record names none.  [default: chinese]")] = None,
-    min_moves: Annotated[int, typer.Option(min=0, help="Leave out games with fewer moves (plies).")] = 10,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; all cores if not given.")] = None,
-    broken: Annotated[str | None, typer.Option(metavar="FILE", help="List every broken game there.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON on standard output.")] = False,
+    paths: Annotated[list[str], Argument(metavar="PATH...", help="SGF or PGN; .gz, .zip, folders too.")],
+    output: Annotated[str, Option("-o", "--output", metavar="STORE", help="The .parquet file to write.")],
+    game: Annotated[str | None, Option(help="go or chess, where a folder holds both.")] = None,
+    rules: Annotated[str | None, Option(help="Go rules where a record names none.  [default: chinese]")] = None,
+    min_moves: Annotated[int, Option(min=0, help="Leave out games with fewer moves (plies).")] = 10,
+    workers: Annotated[int | None, Option(min=1, help="Processes; all cores if not given.")] = None,
+    broken: Annotated[str | None, Option(metavar="FILE", help="List every broken game there.")] = None,
+    as_json: Annotated[bool, Option("--json", help="The report as JSON on standard output.")] = False,
 ) -> None:
     """Read game records into a store; broken games and duplicates are left out, and counted."""
     from keima.training.data.importing import import_games
@@ -79,29 +79,29 @@ def import_(
             paths, output, game=game, rules=rules, min_moves=min_moves, workers=workers, progress=progress
         )
     if broken is not None:
-        with open_output(broken) as stream:
+        with common.open_output(broken) as stream:
             for source, reason in report.broken:
                 stream.write(f"{source}: {reason}\n")
     if as_json:
-        with open_output("-") as stream:
-            write_line(stream, vars(report))
+        with common.open_output("-") as stream:
+            common.write_line(stream, vars(report))
         return
     _tell_import(report, output, listed=broken)
 
 
 @app.command("play", epilog=PLAY_EXAMPLES)
 def play(
-    net: NetArgument,
-    opponent: Annotated[str | None, typer.Argument(metavar="[OPPONENT]", help="The same network if not given.")] = None,
-    output: Annotated[str, typer.Option("-o", "--output", metavar="STORE", help="The .parquet file to write.")] = "",
-    games: Annotated[int, typer.Option(min=1, help="How many games.")] = 1000,
-    size: Annotated[int, typer.Option(min=0, max=19, help="Go board; the network's own, or 19, if not given.")] = 0,
-    rules: Annotated[str, typer.Option(help="Rules that count area.")] = "chinese-kgs",
-    komi: Annotated[float, typer.Option(help="Points for White.")] = 7.5,
-    temperature: Annotated[float, typer.Option(min=0.01, help="Of the policies.")] = 1.0,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
-    precision: Precision = "auto",
-    backend: Backend = "auto",
+    net: common.NetArgument,
+    opponent: Annotated[str | None, Argument(metavar="[OPPONENT]", help="The same network if not given.")] = None,
+    output: Annotated[str, Option("-o", "--output", metavar="STORE", help="The .parquet file to write.")] = "",
+    games: Annotated[int, Option(min=1, help="How many games.")] = 1000,
+    size: Annotated[int, Option(min=0, max=19, help="Go board; the network's own, or 19, if not given.")] = 0,
+    rules: Annotated[str, Option(help="Rules that count area.")] = "chinese-kgs",
+    komi: Annotated[float, Option(help="Points for White.")] = 7.5,
+    temperature: Annotated[float, Option(min=0.01, help="Of the policies.")] = 1.0,
+    seed: Annotated[int, Option(min=0, help="Of everything random.")] = 0,
+    precision: common.Precision = "auto",
+    backend: common.Backend = "auto",
 ) -> None:
     """Let policies play each other, without a search, and write their games to a store.
 
@@ -109,31 +109,30 @@ def play(
     many moves as points, the area is counted with every stone alive.
     """
     from keima.inference.evaluator import Evaluator
-    from keima.training.reinforce.games import set_table
-    from keima.training.reinforce.playing import play_store
+    from keima.training.reinforce.games import play_store, set_table
     from keima.training.run.recipe import SelfplayRecipe
 
     if not output:
         raise BadRequest("name the store to write: -o STORE.parquet")
-    first = Evaluator(open_network(net), backend, precision)
-    second = first if opponent is None else Evaluator(open_network(opponent), backend, precision)
+    first = Evaluator(common.open_network(net), backend, precision)
+    second = first if opponent is None else Evaluator(common.open_network(opponent), backend, precision)
     wanted = SelfplayRecipe(size=size, rules=rules, komi=komi, temperature=temperature)
     table = set_table(wanted, first.network, second.network)
-    moves = play_store((first, second), table, games, output, seed=seed, progress=lambda n: say(f"{n:,} games"))
-    say(f"{output}: {games:,} games, {moves:,} moves")
+    moves = play_store((first, second), table, games, output, seed=seed, progress=lambda n: common.say(f"{n:,} games"))
+    common.say(f"{output}: {games:,} games, {moves:,} moves")
 
 
 @app.command("info", epilog=INFO_EXAMPLES)
 def info(
     store: StoreArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-    output: Output = "-",
+    as_json: Annotated[bool, Option("--json", help="As JSON.")] = False,
+    output: common.Output = "-",
 ) -> None:
     """What a store holds: games, sizes, rules, results, ranks, dates."""
     from keima.training.data.store import GameStore
 
     found = GameStore.open(store).info()
-    with open_output(output) as stream:
+    with common.open_output(output) as stream:
         if as_json:
             stream.write(json.dumps(found, indent=2) + "\n")
             return
@@ -144,18 +143,17 @@ def info(
 @app.command("split", epilog=SPLIT_EXAMPLES)
 def split(
     store: StoreArgument,
-    output: Annotated[str, typer.Option("-o", "--output", metavar="DIR", help="For train.parquet, test.parquet.")],
-    test_source: Annotated[str | None, typer.Option(metavar="GLOB", help="Test games by their file's name.")] = None,
-    test_date: Annotated[str | None, typer.Option(metavar="DATE", help="Test games by date: 2010-06.")] = None,
-    test_fraction: Annotated[float | None, typer.Option(metavar="PART", help="About this part: 0.02.")] = None,
+    output: Annotated[str, Option("-o", "--output", metavar="DIR", help="For train.parquet, test.parquet.")],
+    test_source: Annotated[str | None, Option(metavar="GLOB", help="Test games by their file's name.")] = None,
+    test_date: Annotated[str | None, Option(metavar="DATE", help="Test games by date: 2010-06.")] = None,
+    test_fraction: Annotated[float | None, Option(metavar="PART", help="About this part: 0.02.")] = None,
 ) -> None:
     """Divide a store into games to train on and games to test on."""
-    from keima.training.data.splitting import TestGames, split_store
-    from keima.training.data.store import GameStore
+    from keima.training.data.store import GameStore, TestGames, split_store
 
     chosen = TestGames(test_source, test_date, test_fraction)
     report = split_store(GameStore.open(store), output, chosen)
-    say(f"{output}: {report.train:,} games in train.parquet, {report.test:,} in test.parquet")
+    common.say(f"{output}: {report.train:,} games in train.parquet, {report.test:,} in test.parquet")
 
 
 @contextmanager
@@ -172,24 +170,22 @@ def _progress() -> Iterator[Progress | None]:
 
 
 def _tell_import(report: ImportReport, output: str, listed: str | None) -> None:
-    """The report in words, on standard error."""
     left_out = {"duplicates": report.duplicates, "too short": report.short, "broken": len(report.broken)}
     rate = (report.games + sum(left_out.values())) / max(report.seconds, 1e-9)
-    say(
+    common.say(
         f"{output}: {report.games:,} games of {report.game}, {report.moves:,} moves, {report.bytes / 1e6:,.1f} MB, "
         f"from {report.files:,} files in {report.seconds:.1f} s ({rate:,.0f} read a second)"
     )
     if any(left_out.values()):
-        say("left out: " + ", ".join(f"{count:,} {name}" for name, count in left_out.items() if count))
+        common.say("left out: " + ", ".join(f"{count:,} {name}" for name, count in left_out.items() if count))
     for source, reason in report.broken[:_SHOWN_BROKEN]:
-        say(f"  {source}: {reason}")
+        common.say(f"  {source}: {reason}")
     more = len(report.broken) - _SHOWN_BROKEN
     if more > 0:
-        say(f"  and {more:,} more; " + (f"all are listed in {listed}" if listed else "--broken FILE lists all"))
+        common.say(f"  and {more:,} more; " + (f"all are listed in {listed}" if listed else "--broken FILE lists all"))
 
 
 def _shown(value: Any) -> str:
-    """A value of the summary in one line."""
     if isinstance(value, dict):
         parts = [f"{name} {_shown(inner)}" for name, inner in value.items() if inner not in ("", {})]
         more = len(parts) - _SHOWN_VALUES

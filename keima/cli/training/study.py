@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Exit
 
-from keima.cli.common import FAILED, Quiet, RunFolder, Settings, say
+from keima.cli import common
 from keima.errors import BadRequest
 from keima.plain import Fields
 
@@ -27,10 +27,10 @@ Started again on the same folder, it goes on where it stopped. docs/studies.md t
 
 
 def study(
-    file: Annotated[str, typer.Argument(metavar="STUDY", help="A study, TOML.")],
-    output: RunFolder = None,
-    settings: Settings = None,
-    quiet: Quiet = False,
+    file: Annotated[str, Argument(metavar="STUDY", help="A study, TOML.")],
+    output: common.RunFolder = None,
+    settings: common.Settings = None,
+    quiet: common.Quiet = False,
 ) -> None:
     """Train variants under one budget; compare accuracy, value error, speed and, by matches, Elo.
 
@@ -40,8 +40,8 @@ def study(
 
     check_installed()
     from keima.training.study.file import read_study
+    from keima.training.study.record import text_lines
     from keima.training.study.study import run_study
-    from keima.training.study.table import text_lines
 
     read = read_study(file, settings or ())
     folder = Path(output or Path("runs") / Path(file).stem)
@@ -49,13 +49,13 @@ def study(
         raise BadRequest(
             "a match cannot be played with a file whose name has a comma; choose another with -o", source=str(folder)
         )
-    contents = run_study(read, folder, player(read.options, quiet), watch=lambda: watcher(quiet), say=say)
+    contents = run_study(read, folder, player(read.options, quiet), watch=lambda: watcher(quiet), say=common.say)
     for line in text_lines(contents):
         print(line)
     failed = [name for name, known in contents["variants"].items() if "failed" in known]
     if failed:
-        say(f"keima: not trained: {', '.join(failed)}")
-        raise typer.Exit(FAILED)
+        common.say(f"keima: not trained: {', '.join(failed)}")
+        raise Exit(common.FAILED)
 
 
 def player(options: StudyOptions, quiet: bool) -> Play:
@@ -72,7 +72,8 @@ def player(options: StudyOptions, quiet: bool) -> Play:
         match = Match(ours, theirs, chosen, pairing.folder)
 
         def show(result: Any, summary: Any) -> None:
-            say(f"  game {result.number} of {options.games}: {result.result}, {result.reason} | {standing(summary)}")
+            ended = f"{result.result}, {result.reason} | {standing(summary)}"
+            common.say(f"  game {result.number} of {options.games}: {ended}")
 
         return match.run(None if quiet else show).to_json()
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from keima.cli.common import Quiet, RunFolder, Settings, say
+from keima.cli import common
 from keima.errors import BadRequest
 from keima.plain import Fields
 
@@ -26,10 +24,10 @@ Started again on the same folder, it goes on where the last checkpoint stands. d
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe, TOML.")],
-    output: RunFolder = None,
-    settings: Settings = None,
-    quiet: Quiet = False,
+    recipe: common.RecipeArgument,
+    output: common.RunFolder = None,
+    settings: common.Settings = None,
+    quiet: common.Quiet = False,
 ) -> None:
     """Train a network by a recipe, or go on with a run that was stopped."""
     check_installed()
@@ -42,17 +40,8 @@ def train(
     print(result.network)
 
 
-def watcher(quiet: bool) -> Watcher:
-    """What shows how a run goes: a progress bar, or only what matters."""
-    return _plain() if quiet else _bar()
-
-
 def check_installed() -> None:
-    """Say how to install what training needs and playing does not.
-
-    Raises:
-        BadRequest: it is missing.
-    """
+    """Say how to install what training needs and playing does not. Raises BadRequest: it is missing."""
     from importlib.util import find_spec
 
     missing = [name for name in ("lightning_fabric", "pyarrow") if find_spec(name) is None]
@@ -60,34 +49,17 @@ def check_installed() -> None:
         raise BadRequest(f"training needs {', '.join(missing)}: pip install 'keima[train]'")
 
 
-def _plain() -> Watcher:
-    """A watcher that prints what matters."""
+def watcher(quiet: bool) -> Watcher:
+    """What shows how a run goes: a progress bar, or only what matters."""
     from keima.training.run.loop import Watcher
 
     class Plain(Watcher):
         def say(self, message: str) -> None:
-            say(message)
-
-    return Plain()
-
-
-def _bar() -> Watcher:
-    """A watcher that draws a progress bar on standard error."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from keima.training.run.loop import Watcher
+            common.say(message)
 
     class Bar(Watcher):
         def __init__(self) -> None:
-            columns = (
-                TextColumn("step"),
-                MofNCompleteColumn(),
-                BarColumn(),
-                TimeRemainingColumn(),
-                TextColumn("{task.description}"),
-            )
-            self.progress = Progress(*columns, console=Console(stderr=True), transient=True)
+            self.progress = common.progress_bar("step", "{task.description}")
             self.task = self.progress.add_task("", total=None)
 
         def begin(self, step: int, total: int) -> None:
@@ -108,4 +80,4 @@ def _bar() -> Watcher:
         def end(self) -> None:
             self.progress.stop()
 
-    return Bar()
+    return Plain() if quiet else Bar()

@@ -16,7 +16,7 @@ position, after which nothing was played, is not among them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from keima.errors import BadRequest, UnsupportedPosition
 from keima.games.archive import FlatGames
 from keima.games.game import GAMES
-from keima.games.position import Position
 from keima.games.rows import UNKNOWN_WINNER, rank_number
 from keima.jit import Records
 from keima.plain import Data
@@ -42,6 +41,7 @@ CHUNK = 32
 _SYMMETRY, _PLY = 1, 2  # purposes of random numbers
 
 Arrays = dict[str, NDArray[Any]]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,7 @@ class PositionFilter:
     """Which positions of a store to take; games left out are counted by reason in `Loader.left_out`.
 
     Attributes:
-        first_ply: the first position of a game is the one with so many moves made.
-        last_ply: the last position of a game is the one with so many moves made at most; None: up to the last move.
+        first_ply, last_ply: only positions with so many moves made at least, at most; None: up to the last move.
         lowest_rank: both players have this rank at least ("1k", "6d", "1p", as in Go); a player without one has none.
         lowest_rating: both players have this rating at least, as players of chess have them.
         known_winner: games whose winner is known only.
@@ -87,10 +86,10 @@ class Loader:
         workers: threads.
         targets: which of `TARGETS` to make. Ownership costs another replay.
         positions: which positions to take.
-        rank: which of the processes this is, from 0.
-        world_size: how many processes share the stream.
+        rank: which of the `world_size` processes that share the stream this is, from 0.
         ahead: batches made before they are asked for.
         also: another encoding, to make the same positions in as well.
+        teach: makes the batches that are given out of those made, in the caller's thread.
 
     Attributes:
         positions: how many positions an epoch has.
@@ -118,9 +117,17 @@ class Loader:
         world_size: int = 1,
         ahead: int = 4,
         also: Encoding | None = None,
+        teach: Callable[[ArrayBatch], ArrayBatch] | None = None,
     ) -> None:
         flat = games if isinstance(games, FlatGames) else games.flat()
-        _check_arguments(flat, encoding, batch_size, frozenset(targets), (rank, world_size), (workers, ahead))
+        _check_game(flat, encoding)
+        if min(batch_size, workers, ahead) < 1:
+            raise BadRequest(f"batch_size, workers and ahead are at least 1, not {batch_size}, {workers}, {ahead}")
+        if not 0 <= rank < world_size:
+            raise BadRequest(f"rank {rank} of {world_size} processes; ranks count from 0")
+        if unknown := {*targets} - TARGETS:
+            known = ", ".join(sorted(TARGETS))
+            raise BadRequest(f"unknown target {', '.join(sorted(unknown))}; there are {known}")
         self.batch_size = batch_size
         self.seed = seed
         self.rank, self.world_size = rank, world_size
@@ -130,11 +137,12 @@ class Loader:
         self._choose(flat, wanted)
         if not symmetries:
             self._maker.symmetries = np.zeros(1, np.int64)
+        self._teach = teach
         self._also = None if also is None else self._other_maker(flat, also)
         self.board = self._maker.board
         self.steps_per_epoch = -(-self.positions // (batch_size * world_size))
         self.step = 0
-        self._ahead = max(ahead, 1)
+        self._ahead = ahead
         self._pool: ThreadPoolExecutor | None = ThreadPoolExecutor(workers, thread_name_prefix="keima-loader")
         self._queue: deque[tuple[int, Future[ArrayBatch]]] = deque()
 
@@ -168,12 +176,8 @@ class Loader:
             why = ", ".join(f"{reason}: {count}" for reason, count in self.left_out.items()) or "the store is empty"
             raise BadRequest(f"no positions to train on ({why})")
 
-    def where(self, step: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """The positions of a step: their games, the moves made in each, their symmetries; int64 [n] each.
-
-        Raises:
-            BadRequest: a negative number.
-        """
+    def where(self, step: int) -> tuple[Ints, Ints, Ints]:
+        """The positions of a step: their games, the moves made in each, their symmetries; int64 [n] each."""
         first = (step * self.world_size + self.rank) * self.batch_size
         numbers = stream(first, self.batch_size, self.positions, self.seed)
         if self._one_per_game:
@@ -188,21 +192,13 @@ class Loader:
         return self._games[rows], self._first_ply + plies, symmetries
 
     def batch(self, step: int) -> ArrayBatch:
-        """Batch number `step`, made here and now.
-
-        Raises:
-            BadRequest: a negative number.
-        """
+        """Batch number `step`, made here and now. Raises BadRequest for a negative number."""
         where = self.where(step)
         made = self._maker.make(*where)
         return made if self._also is None else replace(made, also=self._also.encode(*where))
 
     def seek(self, step: int) -> None:
-        """Let batch number `step` come next.
-
-        Raises:
-            BadRequest: a negative number.
-        """
+        """Let batch number `step` come next. Raises BadRequest for a negative number."""
         if step < 0:
             raise BadRequest(f"there is no step {step}")
         self._forget()
@@ -223,10 +219,9 @@ class Loader:
             self._forget()
             raise
         self.step += 1
-        return batch
+        return batch if self._teach is None else self._teach(batch)
 
     def _forget(self) -> None:
-        """Drop the batches made or being made."""
         while self._queue:
             self._queue.popleft()[1].cancel()
 
@@ -249,26 +244,6 @@ def _check_game(flat: FlatGames, encoding: Encoding) -> None:
         raise BadRequest(f"the {encoding.name} encoding is for {encoding.game}, the games are of {flat.game}")
 
 
-def _check_arguments(
-    flat: FlatGames,
-    encoding: Encoding,
-    batch_size: int,
-    targets: frozenset[str],
-    ranks: tuple[int, int],
-    threads: tuple[int, int],
-) -> None:
-    """Refuse what cannot be, before any work."""
-    _check_game(flat, encoding)
-    if batch_size < 1 or min(threads) < 1:
-        raise BadRequest(f"batch_size, workers and ahead are at least 1, not {batch_size}, {threads[0]}, {threads[1]}")
-    if not 0 <= ranks[0] < ranks[1]:
-        raise BadRequest(f"rank {ranks[0]} of {ranks[1]} processes; ranks count from 0")
-    unknown = targets - TARGETS
-    if unknown:
-        known = ", ".join(sorted(TARGETS))
-        raise BadRequest(f"unknown target {', '.join(sorted(unknown))}; there are {known}")
-
-
 def _filters(flat: FlatGames, wanted: PositionFilter) -> Iterator[tuple[NDArray[np.bool_], str]]:
     """Which games a filter allows, one condition after another, with the reason that the others are left out for."""
     if wanted.known_winner:
@@ -286,12 +261,7 @@ def _filters(flat: FlatGames, wanted: PositionFilter) -> Iterator[tuple[NDArray[
 
 
 class BatchMaker:
-    """Makes batches of a game's positions in one encoding, for any thread.
-
-    Args:
-        games: the games.
-        encoding: writes the planes.
-        targets: which of `TARGETS` to make.
+    """Makes batches of a game's positions in one encoding, with some of `TARGETS`, for any thread.
 
     Attributes:
         board: (columns, rows) of the planes; largest ones of boards of several sizes.
@@ -308,9 +278,8 @@ class BatchMaker:
             if name not in games.tells:
                 raise BadRequest(f"games of {games.game} have no {name}")
         if "profile" in encoding.options:
-            raise BadRequest(
-                f"cannot make training positions for {encoding.name}: it takes a profile with each of them"
-            )
+            message = f"cannot make training positions for {encoding.name}"
+            raise BadRequest(f"{message}: it takes a profile with each of them")
         self.games, self.encoding, self.targets = games, encoding, frozenset(targets)
         self.left_out: dict[str, int] = {}
         self._dtype = GAMES[games.game].kernels.dtype
@@ -320,7 +289,12 @@ class BatchMaker:
         """Games that the encoding takes, of its board size; without one of all sizes, with masks, or the commonest."""
         of, positions = self.games.kinds()
         self.fits = np.ones(len(self.games), np.bool_)
-        taken = np.array([self._takes(position) for position in positions], np.bool_)
+        taken = np.ones(len(positions), np.bool_)
+        for number, position in enumerate(positions):
+            try:
+                self.encoding.check(position)
+            except UnsupportedPosition:
+                taken[number] = False
         shapes = np.array([self.encoding.shape(position) for position in positions], np.int64).reshape(-1, 2)
         self._shapes = shapes[of]
         only = getattr(self.encoding, "board_size", None)
@@ -340,17 +314,10 @@ class BatchMaker:
         square = self.board[0] == self.board[1]
         self.symmetries = np.array([one for one in self.encoding.symmetries if square or not one & 4], np.int64)
 
-    def _takes(self, position: Position) -> bool:
-        try:
-            self.encoding.check(position)
-        except UnsupportedPosition:
-            return False
-        return True
-
     def _keep(self, wanted: NDArray[np.bool_], reason: str) -> None:
         leave_out(self.fits, wanted, reason, self.left_out)
 
-    def make(self, chosen: NDArray[np.int64], turns: NDArray[np.int64], symmetries: NDArray[np.int64]) -> ArrayBatch:
+    def make(self, chosen: Ints, turns: Ints, symmetries: Ints) -> ArrayBatch:
         """The batch of N positions: of each its game, the moves made before it, its symmetry; int64 [N]."""
         games, targets = self.games, self.targets
         inputs, context, policy = self._encoded(chosen, turns, symmetries, "policy" in targets)
@@ -370,14 +337,12 @@ class BatchMaker:
         ply = turns.astype(np.int32)
         return TrainingBatch(inputs=inputs, context=context, ply=ply, game=chosen, first_to_move=first, **found)
 
-    def encode(self, chosen: NDArray[np.int64], turns: NDArray[np.int64], symmetries: NDArray[np.int64]) -> Batch:
+    def encode(self, chosen: Ints, turns: Ints, symmetries: Ints) -> Batch:
         """The inputs of N positions as in inference, with a mask where the boards are of several sizes."""
         inputs, context, _ = self._encoded(chosen, turns, symmetries, False)
         return Batch(inputs, context)
 
-    def _encoded(
-        self, chosen: NDArray[np.int64], turns: NDArray[np.int64], symmetries: NDArray[np.int64], policy: bool
-    ) -> tuple[Arrays, Arrays, NDArray[np.int64] | None]:
+    def _encoded(self, chosen: Ints, turns: Ints, symmetries: Ints, policy: bool) -> tuple[Arrays, Arrays, Ints | None]:
         """Inputs, context, and if wanted the policy index of the next moves."""
         width, height = self.board
         if self._masked:
@@ -390,9 +355,7 @@ class BatchMaker:
             indices[indices == height * width] = NO_MOVE
         return inputs, context, indices if policy else None
 
-    def _write(
-        self, chosen: NDArray[np.int64], turns: NDArray[np.int64], symmetries: NDArray[np.int64], batch: Batch
-    ) -> NDArray[np.int64]:
+    def _write(self, chosen: Ints, turns: Ints, symmetries: Ints, batch: Batch) -> Ints:
         """Write positions that share a shape; the policy index of their next moves."""
         records: Records = np.zeros(min(CHUNK, len(chosen)), self._dtype)
         for first in range(0, len(chosen), CHUNK):
@@ -405,9 +368,7 @@ class BatchMaker:
         self.encoding.write_indices(moves, np.ones(len(chosen), np.int32), symmetries, batch, indices)
         return indices[:, 0].astype(np.int64)
 
-    def _masked_batch(
-        self, chosen: NDArray[np.int64], turns: NDArray[np.int64], symmetries: NDArray[np.int64]
-    ) -> tuple[Arrays, Arrays, NDArray[np.int64]]:
+    def _masked_batch(self, chosen: Ints, turns: Ints, symmetries: Ints) -> tuple[Arrays, Arrays, Ints]:
         """Positions of several shapes in the top left corners of their planes, with the mask; as `_encoded`."""
         count, (width, height) = len(chosen), self.board
         policy, mask = np.empty(count, np.int64), np.zeros((count, height, width), np.float32)

@@ -15,14 +15,19 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from keima.errors import BadStore, KeimaError
 from keima.games.archive import FlatGames
 from keima.games.game import GAMES
-from keima.training.data.files import StoreFiles, reading
+
+if TYPE_CHECKING:
+    from keima.training.data.store import GameStore
 
 _FORMAT = "1"
 _MOVES, _ARRAYS, _TEXTS = "moves.bin", "arrays.npz", "texts.json"
@@ -30,12 +35,20 @@ _ABANDONED = 3600.0
 """Seconds after which unfinished arrays are those of a killed process."""
 
 
-def flatten(store: StoreFiles) -> FlatGames:
-    """The store's flat arrays, from its cache if that fits the files as they are, else made anew.
+@contextmanager
+def reading(file: Path) -> Iterator[None]:
+    """Turns what pyarrow raises on a damaged file, and what is wrong with its rows, into a `BadStore` that names it."""
+    try:
+        yield
+    except KeimaError as error:
+        raise BadStore(error.message, source=error.source or str(file), place=error.place) from error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise BadStore(f"cannot be read: {reason}", source=str(file)) from error
 
-    Raises:
-        BadStore: damaged data, or there is nowhere to keep the arrays.
-    """
+
+def flatten(store: GameStore) -> FlatGames:
+    """The store's flat arrays, from its cache if that fits the files as they are, else made anew; or a BadStore."""
     fingerprint = _fingerprint(store)
     failure: OSError | None = None
     for place in _places(store.path):
@@ -47,13 +60,11 @@ def flatten(store: StoreFiles) -> FlatGames:
         except OSError as error:
             failure = failure or error
     reason = (failure.strerror or str(failure)) if failure else "no place"
-    raise BadStore(
-        f"no room for its flat arrays, beside it or in {tempfile.gettempdir()}: {reason}", source=str(store.path)
-    )
+    message = f"no room for its flat arrays, beside it or in {tempfile.gettempdir()}: {reason}"
+    raise BadStore(message, source=str(store.path))
 
 
-def _fingerprint(store: StoreFiles) -> str:
-    """A name for the store's present content."""
+def _fingerprint(store: GameStore) -> str:
     digest = hashlib.sha256(_FORMAT.encode())
     for file in store.files:
         with reading(file), file.open("rb") as stream:
@@ -78,7 +89,7 @@ def _places(path: Path) -> Iterator[Path]:
             yield shared / f"{name}.cache"
 
 
-def _build(store: StoreFiles, place: Path, folder: Path) -> None:
+def _build(store: GameStore, place: Path, folder: Path) -> None:
     """Make the arrays in a new folder beside `folder`, which it then becomes; older ones are removed."""
     place.mkdir(exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=".making-", dir=place))
@@ -98,22 +109,22 @@ def _build(store: StoreFiles, place: Path, folder: Path) -> None:
 
 
 def _is_recent(folder: Path) -> bool:
-    """Whether another process may still be writing there."""
     try:
         return time.time() - folder.stat().st_mtime < _ABANDONED
     except OSError:
         return False
 
 
-def _write_arrays(store: StoreFiles, folder: Path) -> None:
+def _write_arrays(store: GameStore, folder: Path) -> None:
     columns = GAMES[store.game].archive.columns()
     with (folder / _MOVES).open("wb") as moves:
         for batch in store.batches(columns.names):
-            try:
-                moves.write(columns.add(batch))
-            except KeimaError as error:
-                raise BadStore(error.message, source=str(store.path), place=error.place) from error
+            with reading(store.path):
+                packed = columns.add(batch)
+            moves.write(packed)
     arrays, texts = columns.finish()
+    if columns.games != len(store):
+        raise BadStore(f"damaged: {columns.games} rows, where its files say {len(store)}", source=str(store.path))
     np.savez(folder / _ARRAYS, allow_pickle=False, **arrays)
     (folder / _TEXTS).write_text(json.dumps(texts), encoding="utf-8")
     for name in (_MOVES, _ARRAYS, _TEXTS):
@@ -122,7 +133,6 @@ def _write_arrays(store: StoreFiles, folder: Path) -> None:
 
 
 def _load(game: str, folder: Path) -> FlatGames:
-    """The arrays of a finished folder."""
     with np.load(folder / _ARRAYS, allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files}
     texts = json.loads((folder / _TEXTS).read_text(encoding="utf-8"))

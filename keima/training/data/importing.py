@@ -41,9 +41,7 @@ class ImportReport:
 
     Attributes:
         game: a key of `GAMES`.
-        files: files read.
-        games: games written.
-        moves: their moves.
+        files, games, moves: read, written, and in these.
         duplicates: games left out because one with the same start and moves was written before.
         short: games left out because they have too few moves.
         broken: (source, reason) of each game, or file, that could not be read or breaks the rules, in order.
@@ -72,9 +70,7 @@ def import_games(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> ImportReport:
-    """Read game records into a store.
-
-    The same input gives the same store, however many workers read it.
+    """Read game records into a store. The same input gives the same store, however many workers read it.
 
     Args:
         paths: files (`.sgf`, `.pgn`, also `.gz`), `.zip` archives, folders that are searched through.
@@ -112,24 +108,17 @@ def import_games(
             if not report.games:
                 raise BadRecord(_nothing(report), source=str(paths[0]) if len(paths) == 1 else None)
     except BrokenProcessPool as error:
-        raise BadStore(
-            "nothing written: a worker process was killed (was memory short?), or the script that imports runs without "
-            '`if __name__ == "__main__":`; --workers 1 needs no other process',
-            source=str(out),
-        ) from error
+        reason = "a worker process was killed (was memory short?), or the script that imports runs without "
+        advice = '`if __name__ == "__main__":`; --workers 1 needs no other process'
+        raise BadStore(f"nothing written: {reason}{advice}", source=str(out)) from error
     report.bytes = Path(out).stat().st_size
     report.seconds = time.perf_counter() - started
     return report
 
 
 def _check_arguments(
-    paths: Sequence[Path | str],
-    out: Path | str,
-    game: str | None,
-    min_moves: int,
-    workers: int | None,
+    paths: Sequence[Path | str], out: Path | str, game: str | None, min_moves: int, workers: int | None
 ) -> None:
-    """Refuse, before any work, what cannot be."""
     check_output(out)
     for path in paths:
         if not Path(path).exists():
@@ -151,7 +140,6 @@ class _Sources:
 
     @staticmethod
     def find(paths: Iterable[Path | str], game: str | None) -> _Sources:
-        """The files of one game among the paths. Raises BadRequest if they are of several."""
         found = _Sources("", [], [], [])
         for path in paths:
             for file in find_game_files([path]):
@@ -160,12 +148,11 @@ class _Sources:
                 elif game in (None, file.game):
                     found.game = found.game or file.game
                     if file.game != found.game:
-                        raise BadRequest(
-                            f"a store holds one game, but {file.name} is {file.game} and {found.files[0].name} is "
-                            f"{found.game}; choose with --game"
-                        )
+                        first = f"{found.files[0].name} is {found.game}; choose with --game"
+                        raise BadRequest(f"a store holds one game, but {file.name} is {file.game} and {first}")
                     found.files.append(file)
-                    found.names.append(_short_name(file, Path(path)))
+                    folder = path if Path(path).is_dir() else Path(path).parent  # else the bare name
+                    found.names.append(os.path.relpath(file.name, folder).replace(os.sep, "/"))
         if not found.files:
             what = f"no {game} records" if game else "no game records"
             source, reason = found.broken[0] if found.broken else (None, what)
@@ -173,13 +160,7 @@ class _Sources:
         return found
 
 
-def _short_name(file: GameFile, given: Path) -> str:
-    """A file's name in the store: as seen from the folder that was given, else the bare name."""
-    return os.path.relpath(file.name, given if given.is_dir() else given.parent).replace(os.sep, "/")
-
-
 def _read(chunk: Chunk, game: str, rules: str | None, min_moves: int) -> ReadChunk:
-    """What a worker does."""
     archive = GAMES[game].archive
     if chunk.problem:
         found = Rows(archive.schema, min_moves).finish()
@@ -224,7 +205,6 @@ class _Intake:
         self._before: dict[int, int] = {}
 
     def note_files(self, done: int) -> None:
-        """So many files have been read."""
         self.files_done = done
 
     def take(self, found: ReadChunk) -> pa.RecordBatch:
@@ -244,10 +224,6 @@ class _Intake:
         place = found.batch.schema.get_field_index("source")
         batch = found.batch.set_column(place, "source", pa.array(names, pa.string()))
         batch = batch.filter(pa.array(self._seen.add(batch.column("key").to_numpy())))
-        self._count(found, batch)
-        return batch
-
-    def _count(self, found: ReadChunk, batch: pa.RecordBatch) -> None:
         self.report.games += batch.num_rows
         self.report.duplicates += found.batch.num_rows - batch.num_rows
         self.report.short += found.short
@@ -255,6 +231,7 @@ class _Intake:
         self._games += found.games
         if self.progress:
             self.progress(self._games, self.files_done, len(self.sources.files))
+        return batch
 
 
 class _KeySet:
@@ -292,7 +269,6 @@ def _insert(table: NDArray[np.uint64], keys: NDArray[np.uint64], fresh: NDArray[
 
 
 def _nothing(report: ImportReport) -> str:
-    """Why no game was left to write."""
     counts = f"{len(report.broken)} broken, {report.short} too short, {report.duplicates} duplicates"
     first = f"; the first: {report.broken[0][0]}: {report.broken[0][1]}" if report.broken else ""
     return f"no game to write ({counts}){first}"

@@ -78,7 +78,7 @@ def permute(places: NDArray[np.int64], count: int, key: Any, numbers: NDArray[np
 
     Args:
         places: int64 [n], each in 0 … count − 1.
-        count: how many things are permuted, 1 or more.
+        count: 1 or more.
         key: uint64, which permutation.
         numbers: int64 [n], written: 0 … count − 1, different for different places.
     """
@@ -96,16 +96,9 @@ def permute(places: NDArray[np.int64], count: int, key: Any, numbers: NDArray[np
 
 
 def stream(first: int, size: int, count: int, seed: int) -> NDArray[np.int64]:
-    """Places `first` … `first + size − 1` of the endless stream of epochs over `count` things.
+    """Things at places `first` … `first + size − 1` of the endless stream of epochs over `count` of them, int64 [size].
 
-    Args:
-        first: 0 is the start of epoch 0.
-        size: how many places.
-        count: things in an epoch.
-        seed: every epoch of every seed has an order of its own.
-
-    Returns:
-        int64 [size], the things' numbers.
+    Every epoch of every seed has an order of its own; place 0 is the start of epoch 0.
 
     Raises:
         BadRequest: nothing to sample from, or a negative place.

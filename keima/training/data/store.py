@@ -1,4 +1,4 @@
-"""The game store: collections of games as Parquet, one row a game, moves packed.
+"""The game store: collections of games as Parquet, one row a game, moves packed; divided for training and testing.
 
 A store is one `.parquet` file or a folder of them, all of one game; the file's metadata say which (`keima.store`,
 `keima.game`). Any Parquet reader opens it; the game's `Archive.schema` tells the columns. Positions and planes are
@@ -7,23 +7,29 @@ never stored: training replays the moves.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import accumulate
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from keima.atomic import replacing
 from keima.errors import BadRequest, BadStore
 from keima.games.archive import FlatGames
 from keima.games.game import GAMES
-from keima.games.rows import VERSION
+from keima.games.rows import VERSION, numbers, unpacked, value_counts
 from keima.plain import Data
-from keima.training.data.files import reading
-from keima.training.data.flat import flatten
-from keima.training.data.summary import summarise
+from keima.training.data.flat import flatten, reading
 
 ROW_GROUP = 8192
 """Games a row group; what is held in memory while a store is written or read through."""
@@ -87,11 +93,7 @@ class GameStore:
         return pa.Table.from_batches(self.batches(names), schema=schema)
 
     def batches(self, columns: Sequence[str] | None = None, rows: int = ROW_GROUP) -> Iterator[pa.RecordBatch]:
-        """These columns, some thousand games at a time: for stores larger than memory.
-
-        Raises:
-            BadStore: an unknown column, or damaged data.
-        """
+        """These columns, some thousand games at a time: for stores larger than memory. Raises BadStore as `table`."""
         names = self._checked(columns)
         for file in self.files:
             with reading(file), pq.ParquetFile(file) as parquet:
@@ -107,15 +109,40 @@ class GameStore:
         return flatten(self)
 
     def info(self) -> Data:
-        """What is in the store, as JSON: see `keima.training.data.summary`.
+        """Counts over all games as JSON; each mapping from the most frequent down, dates and Elo in order.
+
+        Returns:
+            game, files, bytes, games, moves, moves_per_game (min, mean, median, max), results, dates (games a year,
+            first, last), and what only stores of this game have: the game's `Archive.counts`.
 
         Raises:
             BadStore: damaged data.
         """
-        return summarise(self)
+        game = GAMES[self.game]
+        counts = game.archive.counts()
+        lengths: Counter[int] = Counter()
+        winners: Counter[Any] = Counter()
+        dates: Counter[str] = Counter()
+        for batch in self.batches(["moves", "winner", "date", *counts.columns]):
+            with reading(self.path):
+                lengths.update(unpacked(batch.column("moves"), "moves")[1].tolist())
+                winners.update(value_counts(batch.column("winner")))
+                dates.update(value_counts(batch.column("date")))
+                counts.add(batch)
+        results = {1: game.sides[0], -1: game.sides[1], 0: game.archive.drawn, None: "unknown"}
+        return {
+            "game": self.game,
+            "files": len(self.files),
+            "bytes": sum(file.stat().st_size for file in self.files),
+            "games": len(self),
+            "moves": sum(length * count for length, count in lengths.items()),
+            "moves_per_game": _spread(dict(sorted(lengths.items()))),
+            "results": {name: winners[value] for value, name in results.items() if winners[value]},
+            "dates": _describe_dates(dates),
+            **counts.describe(),
+        }
 
     def _checked(self, names: Sequence[str] | None) -> list[str]:
-        """These columns, all if None."""
         known = self.schema.names
         for name in names or ():
             if name not in known:
@@ -124,12 +151,7 @@ class GameStore:
 
 
 class StoreWriter:
-    """Writes the rows of one store file; made by `writing`.
-
-    Attributes:
-        game: a key of `keima.games.game.GAMES`.
-        games: rows written so far.
-    """
+    """Writes the rows of one store file of a game, `games` so far; made by `writing`."""
 
     def __init__(self, game: str, stream: IO[bytes]) -> None:
         self.game = game
@@ -167,11 +189,7 @@ class StoreWriter:
 
 
 def check_output(path: Path | str) -> None:
-    """Refuse a store that cannot be written, before any work.
-
-    Raises:
-        BadRequest: no `.parquet`, or in no folder.
-    """
+    """Refuse, before any work, a store that is no `.parquet` or in no folder. Raises BadRequest."""
     if Path(path).suffix != ".parquet":
         raise BadRequest("a game store's name must end in .parquet", source=str(path))
     if not Path(path).absolute().parent.is_dir():
@@ -206,15 +224,132 @@ def _read_footer(file: Path) -> tuple[str, int]:
     version = facts.get(b"keima.store", b"").decode("utf-8", "replace")
     game = facts.get(b"keima.game", b"").decode("utf-8", "replace")
     if not version:
-        raise BadStore(
-            "a Parquet file, but no game store of keima's (no `keima.store` in its metadata)", source=str(file)
-        )
+        message = "a Parquet file, but no game store of keima's (no `keima.store` in its metadata)"
+        raise BadStore(message, source=str(file))
     if version != VERSION or game not in GAMES:
-        raise BadStore(f"a store of {game!r}, version {version!r}; this keima reads version {VERSION} of "
-                       f"{' and '.join(GAMES)}", source=str(file))  # fmt: skip
+        known = f"this keima reads version {VERSION} of {' and '.join(GAMES)}"
+        raise BadStore(f"a store of {game!r}, version {version!r}; {known}", source=str(file))
     for field in GAMES[game].archive.schema:
         index = schema.get_field_index(field.name)
         if index < 0 or schema.field(index).type != field.type:
             found = "is missing" if index < 0 else f"is {schema.field(index).type}"
             raise BadStore(f"column {field.name} {found}; it must be {field.type}", source=str(file))
     return game, metadata.num_rows
+
+
+def _spread(lengths: dict[int, int]) -> dict[str, float]:
+    """Least, mean, median and greatest number of moves, from the games of each number, rising."""
+    if not lengths:
+        return {}
+    games = sum(lengths.values())
+    sums = list(accumulate(lengths.values()))
+    return {
+        "min": min(lengths),
+        "mean": round(sum(length * count for length, count in lengths.items()) / games, 1),
+        "median": list(lengths)[bisect_left(sums, (games + 1) // 2)],
+        "max": max(lengths),
+    }
+
+
+def _describe_dates(dates: Counter[str]) -> Data:
+    """First and last ISO date, games a year; what is no ISO date is counted as "unknown"."""
+    known = {date: count for date, count in dates.items() if date and date[:4].isdecimal() and date[4:5] in ("", "-")}
+    years: Counter[str] = Counter()
+    for date, count in known.items():
+        years[date[:4]] += count
+    unknown = sum(dates.values()) - sum(known.values())
+    return {
+        "first": min(known, default=""),
+        "last": max(known, default=""),
+        "years": dict(sorted(years.items())) | ({"unknown": unknown} if unknown else {}),
+    }
+
+
+# --- Games to train on and games to test on ---------------------------------------------------------------------------
+
+TRAIN, TEST = "train.parquet", "test.parquet"
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
+
+
+@dataclass(frozen=True)
+class TestGames:
+    """Which games are for testing; exactly one attribute is set.
+
+    Attributes:
+        source: a pattern with * and ? for the name of the file they came from, "tygem-2010-06*".
+        date: the beginning of their date: "2010", "2010-06" or "2010-06-17".
+        fraction: about this part of all games, 0 to 1, chosen by each game's key: a game stays on its side whatever
+            other games there are.
+    """
+
+    __test__ = False  # no test case for pytest
+    source: str | None = None
+    date: str | None = None
+    fraction: float | None = None
+
+    def __post_init__(self) -> None:
+        if sum(value is not None for value in (self.source, self.date, self.fraction)) != 1:
+            raise BadRequest("choose the test games by exactly one of --test-source, --test-date, --test-fraction")
+        if self.fraction is not None and not 0 < self.fraction < 1:
+            raise BadRequest(f"--test-fraction {self.fraction}: must lie between 0 and 1")
+        if self.date is not None and not _DATE.fullmatch(self.date):
+            raise BadRequest(f"--test-date {self.date!r}: a year, month or day like 2010, 2010-06, 2010-06-17")
+
+    def of(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
+        """Which rows are test games."""
+        if self.fraction is not None:
+            key = numbers(batch, "key", np.uint64) * _MIX
+            return np.asarray((key >> np.uint64(11)) < np.uint64(self.fraction * 2**53))
+        if self.date is not None:
+            return np.array([(date or "").startswith(self.date) for date in batch.column("date").to_pylist()], np.bool_)
+        pattern = self.source or ""
+        sources = (source or "" for source in batch.column("source").to_pylist())
+        return np.array([fnmatchcase(source.rpartition("#")[0], pattern) for source in sources], np.bool_)
+
+
+@dataclass(frozen=True)
+class SplitReport:
+    """How many games went where."""
+
+    train: int
+    test: int
+
+
+def split_store(store: GameStore, folder: Path | str, test: TestGames) -> SplitReport:
+    """Write `train.parquet` and `test.parquet` into a folder, which is made if need be.
+
+    Raises:
+        BadRequest: all games, or none, would be test games; nothing is written.
+        BadStore: damaged data, or the files cannot be written.
+    """
+    counts = [0, 0]
+    for batch in store.batches(["source", "date", "key"]):
+        with reading(store.path):
+            chosen = int(test.of(batch).sum())
+        counts[0] += len(batch) - chosen
+        counts[1] += chosen
+    if 0 in counts:
+        which = "no game is a test game" if not counts[1] else "every game would be a test game"
+        raise BadRequest(f"{which}; {_example(store, test)}", source=str(store.path))
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadStore(f"cannot be made: {error.strerror or error}", source=str(folder)) from error
+    for file in store.files:
+        if file.resolve() in {(folder / name).resolve() for name in (TRAIN, TEST)}:
+            raise BadRequest("the store would be written over itself; choose another folder", source=str(file))
+    with writing(folder / TRAIN, store.game) as train_writer, writing(folder / TEST, store.game) as test_writer:
+        for batch in store.batches():
+            is_test = test.of(batch)
+            test_writer.write(batch.filter(pa.array(is_test)))
+            train_writer.write(batch.filter(pa.array(~is_test)))
+    return SplitReport(*counts)
+
+
+def _example(store: GameStore, test: TestGames) -> str:
+    column = "date" if test.date is not None else "source"
+    for batch in store.batches([column], rows=1):
+        return f"the first game's {column} is {batch.column(column)[0].as_py()!r}"
+    return "the store is empty"

@@ -22,14 +22,7 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class Standing:
-    """One network's figures.
-
-    Attributes:
-        name: of the network.
-        parameters: how many numbers it has.
-        evaluation: on the held-out positions, the same ones for every network.
-        per_second: evaluations a second of encoded batches, this machine's `Evaluator`.
-    """
+    """One network's figures: on held-out positions, the same for all, and evaluations a second of its `Evaluator`."""
 
     name: str
     parameters: int
@@ -62,12 +55,12 @@ def standing(
     precision: str = "auto",
     seconds: float = 2.0,
 ) -> Standing:
-    """Measure a network.
+    """Measure a network in evaluation mode on so many positions of held-out games.
 
     Args:
-        network: in evaluation mode.
-        games: a `GameStore` of held-out games, or its `FlatGames`.
-        positions: how many of their positions.
+        network: any.
+        games: of its game.
+        positions: how many.
         chosen: which ones.
         precision: of the timed evaluator.
         seconds: spent on timing.

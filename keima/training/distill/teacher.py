@@ -2,8 +2,8 @@
 
 Source: Hinton, Vinyals, Dean, "Distilling the knowledge in a neural network", arXiv:1503.02531: the student's
 cross-entropy is taken against the teacher's softmax at a temperature, mixed with the move played. Any network of the
-family teaches any other of the same game: policy, win/draw/loss, points, ownership and moves left, as far as the
-teacher has them; what it lacks is learned from the games.
+family teaches any other of the same game: policy, win/draw/loss, points, ownership and moves left; what the teacher
+lacks is learned from the games.
 
 The student's batches are a function of seed and step as ever; the teacher is shown the same positions under the same
 symmetries, in its own encoding.
@@ -12,59 +12,71 @@ symmetries, in its own encoding.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keima.errors import BadRequest
+from keima.games.archive import FlatGames
 from keima.inference.evaluator import Evaluator
 from keima.plain import Data
 from keima.systems.encoding import Batch
 from keima.systems.network import Heads, Network, softmax
 from keima.systems.targets import ArrayBatch
 from keima.training.data.batches import Loader
-from keima.training.run.recipe import TeacherRecipe
+from keima.training.data.sampling import key_of
+from keima.training.data.store import GameStore
+from keima.training.reinforce.games import EvaluatorPlayer, Played, play_games, read_played, write_played
+from keima.training.reinforce.reinforce import TorchPlayer, autocast_of, open_table
+from keima.training.run.preflight import World, position_filter
+from keima.training.run.recipe import Recipe, SelfplayRecipe, TeacherRecipe
 
 _NEVER = -1e9
 """The logit of a move beside the board."""
 
 
-class TaughtBatches:
-    """A loader's batches with a teacher's answers as targets.
+def open_loader(
+    recipe: Recipe,
+    games: GameStore | FlatGames,
+    network: Network,
+    world: World,
+    targets: frozenset[str],
+    *,
+    seed: int,
+    symmetries: bool,
+    teacher: Evaluator | None = None,
+) -> Loader:
+    """This process's batches of the games as a recipe takes them, with a teacher's answers as targets if there is one.
 
-    Args:
-        loader: of the student, made with `also=teacher.encoding`.
-        teacher: evaluates its network.
-        recipe: how much it says, and how.
+    Raises:
+        BadRequest: as `Loader`.
     """
+    return Loader(
+        games,
+        network.encoding,
+        recipe.run.batch_size // (recipe.run.accumulate * world.size),
+        seed=seed,
+        symmetries=symmetries,
+        workers=recipe.data.workers,
+        targets=targets,
+        positions=position_filter(recipe),
+        rank=world.rank,
+        world_size=world.size,
+        also=None if teacher is None else teacher.network.encoding,
+        teach=None if teacher is None else Teaching(teacher, recipe.teacher),
+    )
 
-    def __init__(self, loader: Loader, teacher: Evaluator, recipe: TeacherRecipe) -> None:
-        self._loader = loader
-        self._recipe = recipe
-        self._evaluator = teacher
 
-    @property
-    def positions(self) -> int:
-        """How many positions an epoch has."""
-        return self._loader.positions
+class Teaching:
+    """Puts a teacher's answers in place of a batch's targets."""
 
-    @property
-    def left_out(self) -> dict[str, int]:
-        """Games left out, by reason."""
-        return self._loader.left_out
+    def __init__(self, teacher: Evaluator, recipe: TeacherRecipe) -> None:
+        self._evaluator, self._recipe = teacher, recipe
 
-    def seek(self, step: int) -> None:
-        """Let batch number `step` come next."""
-        self._loader.seek(step)
-
-    def close(self) -> None:
-        """Stop the loader's threads."""
-        self._loader.close()
-
-    def __next__(self) -> ArrayBatch:
-        """The next batch, its targets the teacher's."""
-        batch = next(self._loader)
+    def __call__(self, batch: ArrayBatch) -> ArrayBatch:
+        """The batch with the teacher's answers as targets."""
         if batch.also is None:
             raise BadRequest("the loader does not make the positions in the teacher's encoding (also=)")
         return replace(taught(batch, self._answers(batch.also), self._recipe), also=None)
@@ -110,10 +122,10 @@ def _together(parts: list[tuple[NDArray[np.int64], tuple[int, int], Heads]], sha
 
 
 def taught(batch: ArrayBatch, heads: Heads, recipe: TeacherRecipe) -> ArrayBatch:
-    """A batch whose targets are the teacher's answers, mixed with the game's own.
+    """A batch (NumPy arrays) whose targets are the teacher's answers, mixed with the game's own.
 
     Args:
-        batch: as the loader made it, NumPy arrays.
+        batch: as the loader made it.
         heads: the teacher's answers for the same positions, in the same orientation.
         recipe: `share` of the teacher; `temperature` of its policy.
     """
@@ -169,3 +181,96 @@ def check_teacher(teacher: Network, student: Network) -> None:
         raise BadRequest(f"numbers its moves in the {frames[0]}'s frame, the student in the {frames[1]}'s")
     if teacher.for_playouts:
         raise BadRequest("is a policy for playouts, which teaches nothing")
+
+
+# --- Games played for it ----------------------------------------------------------------------------------------------
+
+
+class Generations:
+    """Batches of games that student and teacher play for it, a new generation of them every so many steps.
+
+    The student meets the positions that its own play leads to. A generation's games follow from the student's weights
+    as it begins, the seed and its number; they are kept in RUN/selfplay, so that a run that stops within one goes on
+    with the same games. Every process plays all of them.
+
+    Args:
+        recipe: with [teacher] and [selfplay].
+        student: in training.
+        teacher: answers, and plays.
+        folder: RUN/selfplay.
+        world: the processes, and which of them this is.
+        targets: which the student's loss needs.
+
+    Attributes:
+        positions: games of a generation.
+
+    Raises:
+        BadRequest: a network that cannot play, or a table that cannot be.
+    """
+
+    def __init__(
+        self, recipe: Recipe, student: Network, teacher: Evaluator, folder: Path, world: World, targets: frozenset[str]
+    ) -> None:
+        self._recipe, self._student, self._teacher, self._folder = recipe, student, teacher, folder
+        self._world, self._targets = world, targets
+        self._table = open_table(recipe, student)
+        open_table(recipe, teacher.network)
+        options = recipe.selfplay or SelfplayRecipe()
+        self.positions = options.games
+        self._length = options.every * recipe.run.accumulate
+        self._players = TorchPlayer(student, autocast_of(recipe, world.device)), EvaluatorPlayer(teacher)
+        self._next = 0
+        self._generation = -1
+        self._batches: Loader | None = None
+
+    def seek(self, step: int) -> None:
+        """Let batch number `step` come next; games of generations that begin there or later are forgotten."""
+        self.close()
+        self._next = step
+        if self._world.rank == 0:
+            for path in self._folder.glob("generation-*.npz"):
+                number = path.stem.removeprefix("generation-")
+                if number.isdecimal() and int(number) * self._length >= step:
+                    path.unlink()
+
+    def close(self) -> None:
+        """Stop the threads of the generation at hand."""
+        if self._batches is not None:
+            self._batches.close()
+        self._batches, self._generation = None, -1
+
+    def __next__(self) -> ArrayBatch:
+        """The next batch; the first one of a generation plays its games."""
+        generation, within = divmod(self._next, self._length)
+        if generation != self._generation or self._batches is None:
+            self.close()
+            self._batches = self._open(self._games(generation), generation)
+            self._batches.seek(within)
+            self._generation = generation
+        batch = next(self._batches)
+        self._next += 1
+        return batch
+
+    def _games(self, generation: int) -> Played:
+        path = self._folder / f"generation-{generation:06d}.npz"
+        if path.exists() and generation * self._length < self._next:
+            return read_played(path, self._table)
+        numbers = np.arange(generation * self.positions, (generation + 1) * self.positions, dtype=np.int64)
+        recipe = self._recipe
+        played = play_games(self._players, self._table, numbers, recipe.run.seed, recipe.data.symmetries)
+        if self._world.rank == 0:
+            write_played(path, played)
+        return played
+
+    def _open(self, played: Played, generation: int) -> Loader:
+        recipe = self._recipe
+        return open_loader(
+            recipe,
+            played.games,
+            self._student,
+            self._world,
+            self._targets,
+            seed=int(key_of(recipe.run.seed, generation)) >> 1,
+            symmetries=recipe.data.symmetries,
+            teacher=self._teacher,
+        )

@@ -6,18 +6,18 @@ Methods, "Policy network: reinforcement learning"), among the moves that the gam
 
 All games go on side by side, one move each a round; each round asks either player once, for all the positions it is to
 move in. Game g is a function of the players, the seed and its number, whatever else is played beside it.
-
-    positions → planes → logits → softmax over candidates → drawn move → positions
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 from zipfile import BadZipFile
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from keima.atomic import replacing
@@ -27,23 +27,25 @@ from keima.games.game import GAMES
 from keima.games.position import Position
 from keima.inference.evaluator import Evaluator
 from keima.jit import Records, njit
-from keima.systems.encoding import Batch, Encoding
+from keima.systems.encoding import Batch
 from keima.systems.network import Network
 from keima.training.data.sampling import random_numbers
+from keima.training.data.store import check_output, writing
 from keima.training.run.recipe import SelfplayRecipe
+
+Ints = NDArray[np.int64]
 
 _DRAW, _SYMMETRY = 11, 12
 """Purposes of random numbers."""
+_TOGETHER = 256
+"""Games of a store that are played side by side."""
 _ARRAYS = ("moves", "start", "score", "symmetry", "first_black")
 
 
 class Player(Protocol):
-    """A policy that plays."""
+    """A network as a policy that plays."""
 
-    @property
-    def network(self) -> Network:
-        """Whose policy it is."""
-        ...
+    network: Network
 
     def logits(self, batch: Batch) -> NDArray[np.float32]:
         """float32 [N, A], in the orientation of the planes; of a policy without a pass as if it had one."""
@@ -51,19 +53,10 @@ class Player(Protocol):
 
 
 class EvaluatorPlayer:
-    """A network that does not change, in its evaluator.
-
-    Args:
-        evaluator: of a network with a policy.
-    """
+    """A network that does not change, in its evaluator."""
 
     def __init__(self, evaluator: Evaluator) -> None:
-        self._evaluator = evaluator
-
-    @property
-    def network(self) -> Network:
-        """The evaluator's."""
-        return self._evaluator.network
+        self._evaluator, self.network = evaluator, evaluator.network
 
     def logits(self, batch: Batch) -> NDArray[np.float32]:
         """See `Player`."""
@@ -73,13 +66,7 @@ class EvaluatorPlayer:
 
 @dataclass(frozen=True)
 class Table:
-    """What games are played by.
-
-    Attributes:
-        begin: the position they begin from.
-        temperature: of the policies.
-        max_moves: a game of so many is ended and counted.
-    """
+    """What games are played by: where they begin, the policies' temperature, the moves after which a game is ended."""
 
     begin: Position
     temperature: float
@@ -92,17 +79,17 @@ class Table:
 
 
 class Played(NamedTuple):
-    """G games that were played.
+    """G games that were played, results included.
 
     Attributes:
-        games: the games, results included.
+        games: as a store has them.
         first_black: bool [G]: the first player has the first of the game's sides.
         symmetry: int64 [G]: the orientation both players saw the board in.
     """
 
     games: FlatGames
     first_black: NDArray[np.bool_]
-    symmetry: NDArray[np.int64]
+    symmetry: Ints
 
 
 def policy_games(game: str) -> PolicyGames:
@@ -147,7 +134,7 @@ def set_table(recipe: SelfplayRecipe, network: Network, *others: Network) -> Tab
 
 
 def play_games(
-    players: tuple[Player, Player], table: Table, numbers: NDArray[np.int64], seed: int, symmetries: bool = True
+    players: tuple[Player, Player], table: Table, numbers: Ints, seed: int, symmetries: bool = True
 ) -> Played:
     """Play games, the first player with the first of the game's sides in those of even number.
 
@@ -158,103 +145,60 @@ def play_games(
         seed: everything random follows from it and a game's number.
         symmetries: each game is seen in an orientation of its own.
     """
-    games = _Games(players, table, numbers, seed, symmetries)
-    while games.any_left():
-        games.play_round()
-    return games.finish()
-
-
-class _Games:
-    """Games under way."""
-
-    def __init__(
-        self, players: tuple[Player, Player], table: Table, numbers: NDArray[np.int64], seed: int, symmetries: bool
-    ) -> None:
-        count = len(numbers)
-        self.table, self.rules, self.numbers, self.seed = table, table.rules, numbers, seed
-        self.players = seats = tuple(_Seat(player, table) for player in players)
-        self.first_black = numbers % 2 == 0
-        shared = [one for one in seats[0].symmetries if one in seats[1].symmetries] if symmetries else [0]
-        chance = np.array([random_numbers(seed, _SYMMETRY, int(number), 1)[0] for number in numbers], np.uint64)
-        self.symmetry = np.array(shared, np.int64)[(chance >> np.uint64(61)).astype(np.int64) % len(shared)]
-        self.records = beginning(table, count)
-        self.moves = np.zeros((count, table.max_moves), np.uint16)
-        self.length = np.zeros(count, np.int64)
-        self.chance = np.zeros((count, table.max_moves))
-        for row, number in enumerate(numbers.tolist()):
-            drawn = random_numbers(seed, _DRAW, number * table.max_moves, table.max_moves)
-            self.chance[row] = (drawn >> np.uint64(11)) / float(1 << 53)
-        self.first_to_move = True
-
-    def any_left(self) -> bool:
-        """Is a game still going on?"""
-        self.left = np.flatnonzero(~self.rules.over(self.records) & (self.length < self.table.max_moves))
-        return len(self.left) > 0
-
-    def play_round(self) -> None:
-        """One move in every game that goes on; in all of them the same side is to move."""
-        firsts = self.first_black[self.left] == self.first_to_move
-        for seat, rows in zip(self.players, (self.left[firsts], self.left[~firsts]), strict=True):
+    rules, count = table.rules, len(numbers)
+    first_black = numbers % 2 == 0
+    theirs = [player.network.encoding.symmetries for player in players]
+    shared = [one for one in theirs[0] if one in theirs[1]] if symmetries else [0]
+    turned = np.array([random_numbers(seed, _SYMMETRY, int(number), 1)[0] for number in numbers], np.uint64)
+    symmetry = np.array(shared, np.int64)[(turned >> np.uint64(61)).astype(np.int64) % len(shared)]
+    records = beginning(table, count)
+    moves = np.zeros((count, table.max_moves), np.uint16)
+    length = np.zeros(count, np.int64)
+    chance = np.zeros((count, table.max_moves))
+    for row, number in enumerate(numbers.tolist()):
+        drawn = random_numbers(seed, _DRAW, number * table.max_moves, table.max_moves)
+        chance[row] = (drawn >> np.uint64(11)) / float(1 << 53)
+    first_to_move = True
+    while len(left := np.flatnonzero(~rules.over(records) & (length < table.max_moves))):
+        firsts = first_black[left] == first_to_move  # in all games the same side is to move
+        for player, rows in zip(players, (left[firsts], left[~firsts]), strict=True):
             if len(rows):
-                self._move(seat, rows)
-        self.first_to_move = not self.first_to_move
-
-    def _move(self, seat: _Seat, rows: NDArray[np.int64]) -> None:
-        records, symmetries = records_of(self.records, rows), self.symmetry[rows]
-        batch = seat.encode(records, symmetries)
-        logits = seat.player.logits(batch).astype(np.float64)
-        moves, counts, indices = candidates(self.rules, seat.encoding, seat.passes, records, symmetries, batch)
-        chosen = np.empty(len(rows), np.int16)
-        chance = self.chance[rows, self.length[rows]]
-        _draw_moves(moves, counts, indices, logits, 1.0 / self.table.temperature, chance, chosen)
-        packed = np.empty(len(rows), np.uint16)
-        self.rules.play(self.records, rows, chosen, packed)
-        self.moves[rows, self.length[rows]] = packed
-        self.length[rows] += 1
-
-    def finish(self) -> Played:
-        """Count the games."""
-        moves = [row[:length] for row, length in zip(self.moves, self.length.tolist(), strict=True)]
-        start = np.concatenate([[0], np.cumsum(self.length)]).astype(np.int64)
-        leads = self.rules.count(self.records)
-        games = self.rules.games(self.table.begin, np.concatenate(moves), start, leads)
-        return Played(games, self.first_black, self.symmetry)
+                chosen = _choose(player, table, records_of(records, rows), symmetry[rows], chance[rows, length[rows]])
+                packed = np.empty(len(rows), np.uint16)
+                rules.play(records, rows, chosen, packed)
+                moves[rows, length[rows]] = packed
+                length[rows] += 1
+        first_to_move = not first_to_move
+    played = np.concatenate([row[:end] for row, end in zip(moves, length.tolist(), strict=True)])
+    start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    return Played(rules.games(table.begin, played, start, rules.count(records)), first_black, symmetry)
 
 
-class _Seat:
-    """A player and how it sees positions."""
-
-    def __init__(self, player: Player, table: Table) -> None:
-        self.player = player
-        self.encoding: Encoding = player.network.encoding
-        self.shape = self.encoding.shape(table.begin)
-        self.symmetries = self.encoding.symmetries
-        self.passes = player.network.has_pass
-
-    def encode(self, records: Records, symmetries: NDArray[np.int64]) -> Batch:
-        """The network's inputs."""
-        batch = self.encoding.room(len(records), self.shape)
-        self.encoding.write(records, symmetries, batch)
-        return batch
+def _choose(
+    player: Player, table: Table, records: Records, symmetries: Ints, chance: NDArray[np.float64]
+) -> NDArray[np.int16]:
+    """A player's moves in N positions, int16 [N]."""
+    encoding = player.network.encoding
+    batch = encoding.room(len(records), encoding.shape(table.begin))
+    encoding.write(records, symmetries, batch)
+    logits = player.logits(batch).astype(np.float64)
+    moves, counts, indices = candidates(table.rules, player.network, records, symmetries, batch)
+    chosen = np.empty(len(records), np.int16)
+    _draw_moves(moves, counts, indices, logits, 1.0 / table.temperature, chance, chosen)
+    return chosen
 
 
 def candidates(
-    rules: PolicyGames,
-    encoding: Encoding,
-    passes: bool,
-    records: Records,
-    symmetries: NDArray[np.int64],
-    batch: Batch,
+    rules: PolicyGames, network: Network, records: Records, symmetries: Ints, batch: Batch
 ) -> tuple[NDArray[np.int16], NDArray[np.int32], NDArray[np.int32]]:
-    """The moves a policy is asked about in N positions.
+    """The moves a network's policy is asked about in N positions.
 
     Args:
         rules: of the game.
-        encoding: the network's.
-        passes: the policy has a pass.
+        network: whose policy.
         records: [N].
         symmetries: int64 [N].
-        batch: the positions as the encoding wrote them.
+        batch: the positions as the network's encoding wrote them.
 
     Returns:
         Moves int16 [N, M]; how many of each row they are, int32 [N]; their policy indices, int32 [N, M].
@@ -262,12 +206,12 @@ def candidates(
     moves = np.empty((len(records), rules.most_moves), np.int16)
     counts = np.empty(len(records), np.int32)
     indices = np.empty(moves.shape, np.int32)
-    rules.candidates(records, passes, moves, counts)
-    encoding.write_indices(moves, counts, symmetries, batch, indices)
+    rules.candidates(records, network.has_pass, moves, counts)
+    network.encoding.write_indices(moves, counts, symmetries, batch, indices)
     return moves, counts, indices
 
 
-def records_of(records: Records, rows: NDArray[np.int64]) -> Records:
+def records_of(records: Records, rows: Ints) -> Records:
     """These rows of records, copied as bytes: NumPy copies structured arrays field by field."""
     found: Records = records.view(np.uint8).reshape(len(records), -1)[rows].reshape(-1).view(records.dtype)
     return found
@@ -327,11 +271,7 @@ def _draw_moves(
 
 
 def write_played(path: Path, played: Played) -> None:
-    """Keep games in a NumPy archive, whole or not at all.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Keep games in a NumPy archive, whole or not at all. Raises OSError where it cannot be written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     games = played.games
     everything = np.arange(len(games), dtype=np.int64)
@@ -347,14 +287,54 @@ def write_played(path: Path, played: Played) -> None:
 
 
 def read_played(path: Path, table: Table) -> Played:
-    """Games that `write_played` kept.
-
-    Raises:
-        BadRecord: the file is damaged.
-    """
+    """Games that `write_played` kept. Raises BadRecord where the file is damaged."""
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             moves, start, score, symmetry, first_black = (stored[name] for name in _ARRAYS)
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise BadRecord(f"not games kept by a run: {error}", source=str(path)) from error
     return Played(table.rules.games(table.begin, moves, start, score), first_black, symmetry)
+
+
+def play_store(
+    evaluators: tuple[Evaluator, Evaluator],
+    table: Table,
+    games: int,
+    out: Path | str,
+    *,
+    seed: int = 0,
+    symmetries: bool = True,
+    progress: Callable[[int], None] = lambda _: None,
+) -> int:
+    """Play games and write them to a store; the first player moves first in every other one. Returns the moves played.
+
+    Args:
+        evaluators: of the two players, who may be the same.
+        table: where games begin, the temperature.
+        games: how many.
+        out: the store, `*.parquet`; replaced if it exists.
+        seed: everything random follows from it.
+        symmetries: each game is seen in an orientation of its own.
+        progress: is told now and then how many have been played.
+
+    Raises:
+        BadRequest: `out` is no `.parquet` or in no folder, or a network that cannot play so.
+        BadStore: it cannot be written; nothing is changed then.
+    """
+    check_output(out)
+    for evaluator in evaluators:
+        check_player(evaluator.network)
+    players = EvaluatorPlayer(evaluators[0]), EvaluatorPlayer(evaluators[1])
+    names = (evaluators[0].network.pedigree.name, evaluators[1].network.pedigree.name)
+    moves, game = 0, table.begin.game
+    with writing(out, game) as writer:
+        for first in range(0, games, _TOGETHER):
+            numbers = np.arange(first, min(first + _TOGETHER, games), dtype=np.int64)
+            played = play_games(players, table, numbers, seed, symmetries)
+            firsts = [names[int(not leads)] for leads in played.first_black]
+            seconds = [names[int(leads)] for leads in played.first_black]
+            rows = list(table.rules.rows(played.games, firsts, seconds, first))
+            writer.write(pa.RecordBatch.from_pylist(rows, schema=GAMES[game].archive.schema))
+            moves += len(played.games.moves)
+            progress(len(numbers) + first)
+    return moves

@@ -39,8 +39,18 @@ from keima.systems.network import Network
 from keima.systems.targets import A, TensorBatch, TrainingBatch
 from keima.training.data.batches import BatchMaker
 from keima.training.data.sampling import random_numbers
-from keima.training.reinforce.games import Played, Table, beginning, candidates, check_player, play_games, set_table
+from keima.training.reinforce.games import (
+    Ints,
+    Played,
+    Table,
+    beginning,
+    candidates,
+    check_player,
+    play_games,
+    set_table,
+)
 from keima.training.run.evaluation import Autocast
+from keima.training.run.preflight import World
 from keima.training.run.recipe import Recipe, SelfplayRecipe
 
 _OPPONENT = 13
@@ -99,35 +109,25 @@ class TorchPlayer:
         self.network = network
         self._autocast = autocast
 
+    @torch.no_grad()
     def logits(self, batch: Batch) -> NDArray[np.float32]:
         """See `Player`."""
-        return np.concatenate([self._part(batch, first) for first in range(0, batch.size, _CHUNK)])
-
-    def _part(self, batch: Batch, first: int) -> NDArray[np.float32]:
-        part = slice(first, first + _CHUNK)
-        device = next(self.network.parameters()).device
-        inputs = {name: torch.from_numpy(array[part]).to(device) for name, array in batch.inputs.items()}
-        was_training = self.network.training
+        device, was_training = next(self.network.parameters()).device, self.network.training
+        policies = []
         self.network.eval()
         try:
-            with torch.no_grad(), self._autocast():
-                outputs = self.network(**inputs)
+            for first in range(0, batch.size, _CHUNK):
+                part = batch[first : first + _CHUNK]
+                with self._autocast():
+                    outputs = self.network(**{name: torch.from_numpy(a).to(device) for name, a in part.inputs.items()})
+                policies.append(self.network.answers(outputs, part.context).policy)
         finally:
             self.network.train(was_training)
-        context = {name: array[part] for name, array in batch.context.items()}
-        policy: NDArray[np.float32] = self.network.answers(outputs, context).policy
-        return policy
+        return np.concatenate(policies)
 
 
 class Pool:
-    """Past selves, the first one what the run began with; kept in a folder.
-
-    Args:
-        folder: RUN/pool.
-        network: whose selves they are; as it is now.
-        every: steps between two of them.
-        writes: this process keeps them.
-    """
+    """Past selves of a network, the first one what the run began with; kept in a folder by a process that `writes`."""
 
     def __init__(self, folder: Path, network: Network, every: int, writes: bool) -> None:
         self._folder, self._network, self._every, self._writes = folder, network, every, writes
@@ -141,15 +141,17 @@ class Pool:
             OSError: it cannot be written.
         """
         if step % self._every == 0:
-            self._states[step] = {
-                name: tensor.detach().cpu().clone() for name, tensor in self._network.state_dict().items()
-            }
+            state = self._network.state_dict()
+            self._states[step] = {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
             if self._writes:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 write_safetensors(self._network, self._path(step), self._states[step])
         for earlier in range(0, step, self._every):
             if earlier not in self._states:
-                self._states[earlier] = self._read(earlier)
+                try:
+                    self._states[earlier] = read_safetensors(self._path(earlier)).state_dict()
+                except (KeimaError, OSError) as error:
+                    raise BadRequest(f"a past self is lost: {error}; begin again in another folder") from error
 
     def put_on(self, network: Network, step: int, chance: int) -> int:
         """Give a network the weights of one of the selves up to this step; of which step they are."""
@@ -160,12 +162,6 @@ class Pool:
     def _path(self, step: int) -> Path:
         return self._folder / f"step-{step:09d}.safetensors"
 
-    def _read(self, step: int) -> Mapping[str, Tensor]:
-        try:
-            return read_safetensors(self._path(step)).state_dict()
-        except (KeimaError, OSError) as error:
-            raise BadRequest(f"a past self is lost: {error}; begin again in another folder") from error
-
 
 class ReinforceBatches:
     """Batches of the moves that each step's games are made of; `accumulate` of them a step.
@@ -174,9 +170,7 @@ class ReinforceBatches:
         recipe: with [reinforce].
         network: learns.
         folder: RUN/pool.
-        device: "cpu" or "cuda".
-        rank: this process's number, of `processes`, each of which plays its share of a step's games.
-        processes: how many.
+        world: the processes, each of which plays its share of a step's games.
 
     Attributes:
         positions: games of a step.
@@ -185,24 +179,24 @@ class ReinforceBatches:
         BadRequest: a network that cannot play so, a table that cannot be, a baseline that cannot be read.
     """
 
-    def __init__(
-        self, recipe: Recipe, network: Network, folder: Path, device: str, rank: int = 0, processes: int = 1
-    ) -> None:
+    def __init__(self, recipe: Recipe, network: Network, folder: Path, world: World) -> None:
         options = recipe.reinforce
         if options is None:
             raise BadRequest("the recipe has no [reinforce]")
         self.table = open_table(recipe, network)
         self.positions = recipe.run.batch_size
         self._parts = recipe.run.accumulate
-        self._count = recipe.run.batch_size // processes
-        self._rank, self._seed, self._symmetries = rank, recipe.run.seed, recipe.data.symmetries
-        self._network, self._opponent = network, copy.deepcopy(network).to(device)
-        autocast = autocast_of(recipe, device)
+        self._count = recipe.run.batch_size // world.size
+        self._rank, self._seed, self._symmetries = world.rank, recipe.run.seed, recipe.data.symmetries
+        self._network, self._opponent = network, copy.deepcopy(network).to(world.device)
+        autocast = autocast_of(recipe, world.device)
         self._players = TorchPlayer(network, autocast), TorchPlayer(self._opponent, autocast)
-        self._pool = Pool(folder, network, options.pool_every, writes=rank == 0)
+        self._pool = Pool(folder, network, options.pool_every, writes=world.rank == 0)
         self._baseline = open_baseline(recipe, network)
-        self._passes = network.has_pass
-        self._moves = self._policy_size()
+        encoding = network.encoding
+        batch = encoding.room(1, encoding.shape(self.table.begin))
+        encoding.write(beginning(self.table, 1), np.zeros(1, np.int64), batch)
+        self._moves = int(self._players[0].logits(batch).shape[1]) - (not network.has_pass)  # A
         self._next = 0
         self._played: Played | None = None
 
@@ -224,7 +218,6 @@ class ReinforceBatches:
         return batch
 
     def _play(self, step: int) -> Played:
-        """The games of a step."""
         self._pool.take_in(step)
         chance = int(random_numbers(self._seed, _OPPONENT, step, 1)[0] >> np.uint64(1))
         self._pool.put_on(self._opponent, step, chance)
@@ -232,7 +225,7 @@ class ReinforceBatches:
         numbers = np.arange(first, first + self._count, dtype=np.int64)
         return play_games(self._players, self.table, numbers, self._seed, self._symmetries)
 
-    def _learned(self, played: Played, chosen: NDArray[np.int64]) -> ReinforceBatch[NDArray[Any]]:
+    def _learned(self, played: Played, chosen: Ints) -> ReinforceBatch[NDArray[Any]]:
         """What the first player did in these games, and what came of it."""
         rows, turns = moves_of_first(played, chosen)
         made = BatchMaker(played.games, self._network.encoding, {"policy"}).make(rows, turns, played.symmetry[rows])
@@ -248,9 +241,7 @@ class ReinforceBatches:
             outcome=outcome[chosen].astype(np.float32),
         )
 
-    def _allowed(
-        self, played: Played, rows: NDArray[np.int64], turns: NDArray[np.int64], batch: Batch
-    ) -> NDArray[np.bool_]:
+    def _allowed(self, played: Played, rows: Ints, turns: Ints, batch: Batch) -> NDArray[np.bool_]:
         """The moves the policy was asked about: bool [N, A]; `batch` holds the positions as encoded."""
         encoding = self._network.encoding
         records = np.zeros(_CHUNK, GAMES[encoding.game].kernels.dtype)
@@ -260,25 +251,14 @@ class ReinforceBatches:
             here = records[: len(rows[part])]
             played.games.replay(rows[part], turns[part], here)
             symmetries = played.symmetry[rows[part]]
-            _, counts, indices = candidates(self.table.rules, encoding, self._passes, here, symmetries, batch[part])
+            _, counts, indices = candidates(self.table.rules, self._network, here, symmetries, batch[part])
             listed, places = np.nonzero((np.arange(indices.shape[1]) < counts[:, None]) & (indices < self._moves))
             allowed[part][listed, indices[listed, places]] = True
         return allowed
 
-    def _policy_size(self) -> int:
-        """A, the moves of the network's policy."""
-        records = beginning(self.table, 1)
-        batch = self._network.encoding.room(1, self._network.encoding.shape(self.table.begin))
-        self._network.encoding.write(records, np.zeros(1, np.int64), batch)
-        return int(self._players[0].logits(batch).shape[1]) - (not self._passes)
-
 
 def open_table(recipe: Recipe, network: Network) -> Table:
-    """The table of a recipe's games, for a network that can play them.
-
-    Raises:
-        BadRequest: it cannot, or the table cannot be.
-    """
+    """The table of a recipe's games. Raises BadRequest where it cannot be, or the network cannot play them."""
     try:
         check_player(network)
     except BadRequest as error:
@@ -296,7 +276,7 @@ def autocast_of(recipe: Recipe, device: str) -> Autocast:
     return partial(torch.autocast, device, dtype=kind or torch.bfloat16, enabled=kind is not None)
 
 
-def moves_of_first(played: Played, chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def moves_of_first(played: Played, chosen: Ints) -> tuple[Ints, Ints]:
     """The first player's moves in these games: of each its game, and how many were made before it; int64 [N]."""
     lengths = np.diff(played.games.start)[chosen]
     games = np.repeat(chosen, lengths)
@@ -312,7 +292,7 @@ def outcomes(played: Played) -> NDArray[np.float64]:
 
 # --- Baselines --------------------------------------------------------------------------------------------------------
 
-Baseline = Callable[[Played, NDArray[np.int64], NDArray[np.int64]], NDArray[Any]]
+Baseline = Callable[[Played, Ints, Ints], NDArray[Any]]
 """(games, the moves' games, moves made before each) → what the first player could expect, [N]."""
 
 
@@ -358,7 +338,7 @@ class _Judge:
     def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
 
-    def __call__(self, played: Played, rows: NDArray[np.int64], turns: NDArray[np.int64]) -> NDArray[Any]:
+    def __call__(self, played: Played, rows: Ints, turns: Ints) -> NDArray[Any]:
         maker = BatchMaker(played.games, self._evaluator.network.encoding)
         values = []
         for first in range(0, len(rows), _CHUNK):

@@ -1,14 +1,19 @@
-"""Checkpoints: all a run needs to go on as if it had never stopped, in a folder that appears whole or not at all.
+"""A run's folder, and checkpoints: all a run needs to go on as if it had never stopped, each there whole or not at all.
 
-    RUN/checkpoints/step-000001000/
-        network.safetensors      the network, a file that `keima.load` opens
-        average.safetensors      its running average (EMA), the same; absent without one
-        optimizer.safetensors    the optimizer's tensors, "PARAMETER/NAME" each
-        random.safetensors       states of PyTorch's random generators, the first process's
-        state.json               step, sums not yet written to metrics.jsonl, versions
+    RUN/recipe.toml, settings.json   what it was begun with
+    RUN/metrics.jsonl, tensorboard/  its numbers; plots/: pictures of them
+    RUN/pool/, selfplay/             past selves of reinforcement learning; games played for distillation
+    RUN/reserve                      a checkpoint's room, given up when the disk is full; gone at the end
+    RUN/network.*                    the result
+    RUN/checkpoints/step-000001000/  the last few states:
+        network.safetensors          the network, a file that `keima.load` opens
+        average.safetensors          its running average (EMA), the same; absent without one
+        optimizer.safetensors        the optimizer's tensors, "PARAMETER/NAME" each
+        random.safetensors           states of PyTorch's random generators, the first process's
+        state.json                   step, sums not yet written to metrics.jsonl, versions
 
-Nothing in it can be executed. The folder is written under another name, forced to the disk and renamed; a process that
-is killed meanwhile leaves only a folder whose name begins with a dot, which the next write removes.
+Nothing in it can be executed. A checkpoint is written under another name, forced to the disk and renamed; a process
+that is killed meanwhile leaves only a folder whose name begins with a dot, which the next write removes.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,13 +29,14 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
-from torch import Tensor
+from torch import Tensor, nn
 
 from keima.atomic import replacing
-from keima.errors import BadWeights
-from keima.plain import Fields
+from keima.errors import BadRequest, BadWeights
+from keima.plain import Data, Fields
 from keima.systems.files.safetensors import read_safetensors, write_safetensors
 from keima.systems.network import Network
+from keima.training.run.recipe import Recipe
 
 VERSION = 1
 _PREFIX = "step-"
@@ -39,16 +45,7 @@ _UNFINISHED = ".step-"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint holds.
-
-    Attributes:
-        step: optimizer steps done.
-        network: state of the network, by its own names.
-        average: state of its running average; None without one.
-        optimizer: the optimizer's tensors by "PARAMETER/NAME".
-        random: states of the random generators by name, uint8.
-        state: further plain data (JSON).
-    """
+    """What a checkpoint holds: tensors by name, further plain data (JSON) in `state`; `average` is None without one."""
 
     step: int
     network: Mapping[str, Tensor]
@@ -60,30 +57,18 @@ class Checkpoint:
 
 def list_checkpoints(folder: Path) -> list[tuple[int, Path]]:
     """The whole checkpoints in a folder as (step, path), oldest first."""
-    found = []
-    for path in folder.glob(_PREFIX + "*"):
-        number = path.name.removeprefix(_PREFIX)
-        if number.isdecimal() and path.is_dir():
-            found.append((int(number), path))
-    return sorted(found)
+    named = ((path.name.removeprefix(_PREFIX), path) for path in folder.glob(_PREFIX + "*"))
+    return sorted((int(number), path) for number, path in named if number.isdecimal() and path.is_dir())
 
 
-def write_checkpoint(
-    folder: Path,
-    network: Network,
-    checkpoint: Checkpoint,
-    keep: int,
-) -> Path:
-    """Write a checkpoint, then remove all but the newest `keep`.
+def write_checkpoint(folder: Path, network: Network, checkpoint: Checkpoint, keep: int) -> Path:
+    """Write a checkpoint, then remove all but the newest `keep`; its folder. One of that step stays as it is.
 
     Args:
         folder: RUN/checkpoints; made if missing.
         network: gives the files their configuration and pedigree; its weights are not looked at.
         checkpoint: what to write.
         keep: how many to keep, the new one among them.
-
-    Returns:
-        The checkpoint's folder; one of that step already there stays as it is.
 
     Raises:
         OSError, BadWeights: it cannot be written; the older ones are untouched.
@@ -110,11 +95,7 @@ def write_checkpoint(
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint's folder.
-
-    Raises:
-        BadWeights: a file is missing, cut short or corrupt.
-    """
+    """Read a checkpoint's folder. Raises BadWeights: a file is missing, cut short or corrupt."""
     try:
         state = json.loads((path / "state.json").read_text(encoding="utf-8"))
         version, step = state.pop("version"), state.pop("step")
@@ -158,14 +139,11 @@ def _write_files(folder: Path, network: Network, checkpoint: Checkpoint) -> None
     write_safetensors(network, folder / "network.safetensors", checkpoint.network)
     if checkpoint.average is not None:
         write_safetensors(network, folder / "average.safetensors", checkpoint.average)
-    _write(folder / "optimizer.safetensors", save_tensors(_on_cpu(checkpoint.optimizer)))
-    _write(folder / "random.safetensors", save_tensors(_on_cpu(checkpoint.random)))
+    for name, tensors in (("optimizer", checkpoint.optimizer), ("random", checkpoint.random)):
+        plain = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in tensors.items()}
+        _write(folder / f"{name}.safetensors", save_tensors(plain))
     state = {"version": VERSION, "step": checkpoint.step, **checkpoint.state}
     _write(folder / "state.json", json.dumps(state, indent=1).encode() + b"\n")
-
-
-def _on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -193,31 +171,24 @@ def _sync(folder: Path) -> None:
 # --- Optimizer and random generators ----------------------------------------------------------------------------------
 
 
-def optimizer_tensors(optimizer: torch.optim.Optimizer, names: Mapping[int, str]) -> dict[str, Tensor]:
-    """The optimizer's state by "PARAMETER/NAME".
-
-    Args:
-        optimizer: of torch's own kinds, whose state is tensors only (SGD, AdamW).
-        names: id of each parameter → its name.
-    """
-    return dict(_optimizer_entries(optimizer, names))
-
-
-def _optimizer_entries(optimizer: torch.optim.Optimizer, names: Mapping[int, str]) -> Iterator[tuple[str, Tensor]]:
-    for parameter, entries in optimizer.state.items():
-        for name, tensor in entries.items():
-            if isinstance(tensor, Tensor):
-                yield f"{names[id(parameter)]}/{name}", tensor
+def optimizer_tensors(optimizer: torch.optim.Optimizer, network: nn.Module) -> dict[str, Tensor]:
+    """The state of an optimizer of torch's own kinds, by "PARAMETER/NAME"."""
+    names: dict[Tensor, str] = {parameter: name for name, parameter in network.named_parameters()}
+    return {
+        f"{names[parameter]}/{name}": tensor
+        for parameter, entries in optimizer.state.items()
+        for name, tensor in entries.items()
+        if isinstance(tensor, Tensor)
+    }
 
 
-def restore_optimizer(
-    optimizer: torch.optim.Optimizer, parameters: Mapping[str, torch.nn.Parameter], tensors: Mapping[str, Tensor]
-) -> None:
+def restore_optimizer(optimizer: torch.optim.Optimizer, network: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Give an optimizer the state that `optimizer_tensors` took.
 
     Raises:
         BadWeights: the state of a parameter the network does not have, or of another shape.
     """
+    parameters = dict(network.named_parameters())
     for key, tensor in tensors.items():
         parameter_name, _, name = key.rpartition("/")
         parameter = parameters.get(parameter_name)
@@ -244,3 +215,82 @@ def restore_random(states: Mapping[str, Tensor]) -> None:
             torch.set_rng_state(state)
         elif int(name.removeprefix("cuda.")) < torch.cuda.device_count():
             torch.cuda.set_rng_state(state, int(name.removeprefix("cuda.")))
+
+
+# --- The run it belongs to --------------------------------------------------------------------------------------------
+
+CHECKPOINTS = "checkpoints"
+POOL = "pool"
+SELFPLAY = "selfplay"
+PLOTS = "plots"
+SETTINGS = "settings.json"
+RESERVE = "reserve"
+
+_MAY_CHANGE = {
+    "data": {"train", "test", "workers"},
+    "teacher": {"backend"},
+    "schedule": None,
+    "run": {
+        *("steps", "positions", "checkpoint_every", "keep", "evaluate_every", "evaluate_positions", "log_every"),
+        *("device", "devices", "threads", "gradient_checkpointing", "compile"),
+    },
+    "optimizer": {"learning_rate"},
+}
+"""Section → keys that may differ when a run goes on (None: all of them)."""
+
+
+def _settings(recipe: Recipe) -> dict[str, Data]:
+    settings = recipe.values()
+    if not recipe.teacher.network:
+        del settings["teacher"]
+    return settings
+
+
+def check_same_run(recipe: Recipe, folder: Path) -> None:
+    """Refuse to go on with another recipe than the folder's run was begun with.
+
+    Raises:
+        BadRequest: what cannot change has changed; names the key's line.
+    """
+    try:
+        before = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise BadRequest(f"not a run's settings: {error}", source=str(folder / SETTINGS)) from error
+    settings = _settings(recipe)
+    for section in sorted({*settings} ^ {*before}):
+        found = "was not in" if section in settings else "is missing, and was in"
+        raise recipe.error(section, f"{found} the recipe of the run in {folder}: choose another folder with -o")
+    for section, values in settings.items():
+        free = _MAY_CHANGE.get(section, set())
+        for key, value in values.items():
+            old = before[section].get(key)
+            if free is not None and key not in free and old != value:
+                message = f"is {value!r}; the run in {folder} was begun with {old!r}: choose another folder with -o"
+                raise recipe.error(f"{section}.{'from' if key == 'source' else key}", message)
+
+
+def write_settings(recipe: Recipe, folder: Path) -> None:
+    """Write the recipe into the run's folder, as text and as the values it came to."""
+    with replacing(folder / SETTINGS, "w") as stream:
+        stream.write(json.dumps(_settings(recipe), indent=1) + "\n")
+    with replacing(folder / "recipe.toml", "w") as stream:
+        stream.write(recipe.text)
+
+
+def take_reserve(folder: Path, size: int) -> None:
+    """Take room on the disk for one checkpoint of `size` bytes."""
+    path = folder / RESERVE
+    if path.exists() and path.stat().st_size >= size:
+        return
+    with path.open("wb") as stream:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(stream.fileno(), 0, size)
+        else:
+            stream.write(bytes(size))
+
+
+def free_reserve(folder: Path) -> None:
+    """Give the room back."""
+    (folder / RESERVE).unlink(missing_ok=True)

@@ -43,7 +43,7 @@ class Tally:
     """Sums over positions, by phase and by bin; tallies of several processes add up.
 
     Attributes:
-        game: a key of `GAMES`; it says how long a phase is.
+        plies: of one phase, as the game has it.
         phases: float64 [9, phases], rows as `_POLICY` and `_VALUE` name them.
         bins: float64 [6, BINS], rows as `_CALIBRATION` names them.
     """
@@ -80,25 +80,21 @@ class Tally:
         equal_before = ((logits == own) & (np.arange(logits.shape[1]) < played[:, None])).sum(axis=1)
         rank = better + equal_before
         log_own = np.take_along_axis(log_probability, played[:, None], axis=1)[:, 0]
-        columns = (np.ones(len(played)), rank < 1, rank < 5, -log_own)
-        for row, numbers in enumerate(columns):
-            np.add.at(self.phases[row], phase, numbers)
+        self._add_rows(0, phase, np.ones(len(played)), rank < 1, rank < 5, -log_own)
         self._add_bins(3, np.exp(log_probability.max(axis=1)), rank < 1)
 
     def _add_value(self, found: Array, result: Array, phase: Array) -> None:
         found, result = found.astype(np.float64), result.astype(np.float64)
         expected, reached = (1 + found) / 2, (1 + result) / 2
         decided = result != 0
-        columns = (
-            np.ones(len(found)),
-            (found - result) ** 2,
-            (expected - reached) ** 2,
-            decided & (np.sign(found) == np.sign(result)),
-            decided,
-        )
-        for row, numbers in enumerate(columns):
-            np.add.at(self.phases[len(_POLICY) + row], phase, numbers)
+        right = decided & (np.sign(found) == np.sign(result))
+        squares = (found - result) ** 2, (expected - reached) ** 2
+        self._add_rows(len(_POLICY), phase, np.ones(len(found)), *squares, right, decided)
         self._add_bins(0, expected, reached)
+
+    def _add_rows(self, first: int, phase: Array, *columns: Array) -> None:
+        for row, numbers in enumerate(columns, first):
+            np.add.at(self.phases[row], phase, numbers)
 
     def _add_bins(self, row: int, expected: Array, found: Array) -> None:
         bins = np.clip((expected * BINS).astype(np.int64), 0, BINS - 1)
@@ -121,13 +117,8 @@ class Evaluation:
     """The numbers of one evaluation; see the module's head. None where the network or the data has no such thing.
 
     Attributes:
-        positions: how many.
-        top1, top5: shares in [0, 1].
-        cross_entropy: nats.
-        value_mse: in [0, 4].
+        value_mse: in [0, 4]; `cross_entropy` is in nats, all others are shares in [0, 1].
         value_accuracy: share of decided games whose winner the sign of the value names.
-        brier: in [0, 1].
-        value_ece, policy_ece: in [0, 1].
         phases: for each phase its first ply and the same numbers, those of no positions left out.
         calibration: "value" and "policy" → for each bin in use its count, expected and found share.
     """
@@ -159,22 +150,14 @@ class Evaluation:
 
 def report(tally: Tally) -> Evaluation:
     """The numbers that sums stand for."""
-    width = tally.plies
-    phases = []
-    for index, sums in enumerate(tally.phases.T):
-        numbers = _means(sums)
-        if numbers:
-            phases.append({"ply": index * width, **numbers})
+    columns = (_means(sums) for sums in tally.phases.T)
+    phases = [{"ply": index * tally.plies, **numbers} for index, numbers in enumerate(columns) if numbers]
     totals = tally.phases.sum(axis=1)
     means = _means(totals)
+    names = ("top1", "top5", "cross_entropy", "value_mse", "value_accuracy", "brier")
     return Evaluation(
         positions=int(max(totals[0], totals[len(_POLICY)])),
-        top1=means.get("top1"),
-        top5=means.get("top5"),
-        cross_entropy=means.get("cross_entropy"),
-        value_mse=means.get("value_mse"),
-        value_accuracy=means.get("value_accuracy"),
-        brier=means.get("brier"),
+        **{name: means.get(name) for name in names},
         value_ece=_calibration_error(tally.bins[:3]),
         policy_ece=_calibration_error(tally.bins[3:]),
         phases=phases,
@@ -211,13 +194,7 @@ def _bins(sums: Array) -> list[dict[str, float]]:
 
 @torch.no_grad()
 def tally_batches(network: Network, batches: Iterable[TensorBatch], autocast: Autocast) -> Tally:
-    """Evaluate batches.
-
-    Args:
-        network: in evaluation mode, on the device of the batches.
-        batches: tensors as the loss takes them.
-        autocast: makes the context of the run's precision.
-    """
+    """Evaluate batches with a network in evaluation mode, on their device, each within a context of `autocast`."""
     tally = Tally(network.encoding.game)
     has_policy = "policy" in network.output_names
     for batch in batches:

@@ -7,8 +7,8 @@
 
 A batch is a function of the seed and the step, the learning rate one of the step, and a checkpoint holds all the rest;
 so a run that was killed and started again ends with the weights of one that never stopped, to the last bit on a CPU
-with as many threads. Between two steps the weights are whole: what stops the run elsewhere (an interrupt, a full disk,
-another process's death) leaves the last whole step to be kept, and the reserve file makes room for it.
+with as many threads. What stops the run between two steps or within one (an interrupt, a full disk, another process's
+death) leaves the last whole step to be kept, and the reserve file makes room for it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,43 +30,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from keima.errors import BadRequest, BadWeights, KeimaError
+from keima.errors import BadRequest, BadWeights, KeimaError, UnsupportedNetwork
 from keima.plain import Data, Fields
+from keima.systems.files.load import save
 from keima.systems.network import Network
 from keima.systems.system import system_of
-from keima.training.run.checkpoint import (
-    Checkpoint,
-    list_checkpoints,
-    newest_checkpoint,
-    optimizer_tensors,
-    random_states,
-    remove_after,
-    restore_optimizer,
-    restore_random,
-    write_checkpoint,
-)
+from keima.training.run import checkpoint as checkpoints
 from keima.training.run.evaluation import Evaluation, report, tally_batches
-from keima.training.run.metrics import Metrics
-from keima.training.run.objective import TOTAL, TrainingStep, Whole, checkpoint_trunk
+from keima.training.run.metrics import Metrics, draw_plots
+from keima.training.run.objective import TOTAL, TrainingStep, Whole, checkpoint_trunk, share_batch_norms
 from keima.training.run.optimizer import RunningAverage, make_optimizer, multiplier
-from keima.training.run.preflight import (
-    World,
-    build_network,
-    check_folder,
-    check_room,
-    check_store,
-    find_world,
-)
+from keima.training.run.preflight import World, build_network, check_folder, check_room, check_store, find_world
 from keima.training.run.recipe import Recipe
-from keima.training.run.run_folder import (
-    CHECKPOINTS,
-    PLOTS,
-    check_same_run,
-    free_reserve,
-    take_reserve,
-    write_settings,
-)
-from keima.training.run.sources import Batches, OpenSources, open_games, open_teacher
+from keima.training.run.sources import OpenSources, open_games, open_teacher
 
 _TURN = 3.0
 """Seconds that each further process waits before it keeps what the others should have kept."""
@@ -115,7 +91,7 @@ def train(
         recipe: of `read_recipe`.
         folder: RUN, where everything is written; made if missing.
         watcher: is told how it goes.
-        open_sources: gives batches and loss; the recipe's game stores if not given.
+        open_sources: gives batches and loss, in place of the recipe's games.
 
     Raises:
         BadRequest: the recipe asks for what cannot be (before any work), the folder holds another recipe's run, or the
@@ -133,7 +109,7 @@ def train(
         open_sources = partial(open_games, folder=target, teacher=teacher)
     check_folder(target)
     size = check_room(recipe, target, network)
-    check_same_run(recipe, target)
+    checkpoints.check_same_run(recipe, target)
     trainer = Trainer(recipe, target, network, world, watcher or Watcher(), open_sources)
     return trainer.run(size)
 
@@ -142,21 +118,17 @@ class Trainer:
     """One run in one process. Use `train`."""
 
     def __init__(
-        self,
-        recipe: Recipe,
-        folder: Path,
-        network: Network,
-        world: World,
-        watcher: Watcher,
-        open_sources: OpenSources,
+        self, recipe: Recipe, folder: Path, network: Network, world: World, watcher: Watcher, open_sources: OpenSources
     ) -> None:
-        self.recipe, self.folder, self.network, self.world = recipe, folder, network, world
+        self.recipe, self.folder, self.network = recipe, folder, network
+        self.kept_in = folder / checkpoints.CHECKPOINTS
         self.total = recipe.run.total_steps
         self.fabric = make_fabric(recipe, world)
         self.fabric.launch()
-        self.first = self.fabric.global_rank == 0
+        self.world = replace(world, rank=self.fabric.global_rank)
+        self.first = self.world.rank == 0
         self.watcher = watcher if self.first else Watcher()
-        self.sources = open_sources(recipe, network, world, self.fabric.global_rank)
+        self.sources = open_sources(recipe, network, self.world)
         for note in self.sources.notes:
             self.watcher.say(note)
         self._set_up()
@@ -170,15 +142,12 @@ class Trainer:
         """The weights are those of a step, not of half an update; they are worth keeping."""
 
     def _set_up(self) -> None:
-        """Network, optimizer and running average on the device."""
         run = self.recipe.run
         if run.threads:
             torch.set_num_threads(run.threads)
         if run.precision == "tf32":
             torch.set_float32_matmul_precision("high")
         if self.world.size > 1:
-            from keima.training.run.parallel import share_batch_norms
-
             share_batch_norms(self.network)
         if run.gradient_checkpointing:
             checkpoint_trunk(self.network)
@@ -189,8 +158,6 @@ class Trainer:
             self.network.compile()
         self.optimizer = make_optimizer(self.recipe, self.network)
         self.objective, self.wrapped_optimizer = self.fabric.setup(objective, self.optimizer)
-        self.parameters = dict(self.network.named_parameters())
-        self.names = {id(parameter): name for name, parameter in self.parameters.items()}
         self.average = RunningAverage(self.network, run.ema) if run.ema else None
         self.buffers = [buffer for _, buffer in self.network.named_buffers()]
         self.buffers_before = [buffer.clone() for buffer in self.buffers]
@@ -207,8 +174,8 @@ class Trainer:
                 self._resume()
                 if self.first:
                     self.metrics = Metrics(self.folder, self.step)
-                    write_settings(self.recipe, self.folder)
-                    take_reserve(self.folder, checkpoint_size)
+                    checkpoints.write_settings(self.recipe, self.folder)
+                    checkpoints.take_reserve(self.folder, checkpoint_size)
                 self._train()
                 return self._finish()
             except BaseException as error:
@@ -236,7 +203,6 @@ class Trainer:
         return self.step % every == 0 or self.step == self.total
 
     def _one_step(self) -> None:
-        """One optimizer step."""
         recipe = self.recipe
         rate = recipe.optimizer.learning_rate * multiplier(recipe.schedule, self.step, self.total)
         for group in self.optimizer.param_groups:
@@ -245,16 +211,19 @@ class Trainer:
         self._within_step = True
         parts = [self._gradient(last=part == recipe.run.accumulate - 1) for part in range(recipe.run.accumulate)]
         if recipe.run.clip:
-            self.fabric.clip_gradients(
-                self.objective, self.wrapped_optimizer, max_norm=recipe.run.clip, error_if_nonfinite=False
-            )
+            options = {"max_norm": recipe.run.clip, "error_if_nonfinite": False}
+            self.fabric.clip_gradients(self.objective, self.wrapped_optimizer, **options)
         self._whole = False
         self.wrapped_optimizer.step()
         self.wrapped_optimizer.zero_grad()
         if self.average is not None:
             self.average.update(self.network, self.step)
         for terms in parts:
-            self._add(terms)
+            if self.sums is None or self.terms != list(terms):
+                self.terms = list(terms)
+                self.sums = torch.zeros(len(terms), dtype=torch.float64, device=self.fabric.device)
+            self.sums += torch.stack([term.double() for term in terms.values()])
+            self.summed += 1
         self.step += 1
         self._whole, self._within_step = True, False
 
@@ -272,46 +241,23 @@ class Trainer:
         for old, new in zip(target, source, strict=True):
             old.copy_(new)
 
-    def _add(self, terms: Mapping[str, Tensor]) -> None:
-        """Add a batch's terms to the sums for the next line."""
-        if self.sums is None or self.terms != list(terms):
-            self.terms = list(terms)
-            self.sums = torch.zeros(len(terms), dtype=torch.float64, device=self.fabric.device)
-        self.sums += torch.stack([term.double() for term in terms.values()])
-        self.summed += 1
-
     def _finish(self) -> Result:
-        """Write the network's own file."""
-        ending = next(iter(system_of(self.network).endings), ".safetensors")
-        path = self.folder / f"network{ending}"
+        path = self.folder / f"network{next(iter(system_of(self.network).endings), '.safetensors')}"
         if self.first:
-            path = self._export(path)
-            free_reserve(self.folder)
+            self.network.eval()
+            with self._averaged():
+                try:
+                    save(self.network, path)
+                except UnsupportedNetwork as error:
+                    path = self.folder / "network.safetensors"
+                    self.watcher.say(f"{error.message}; written as {path.name}")
+                    save(self.network, path)
+            checkpoints.free_reserve(self.folder)
         self.fabric.barrier()
         return Result(self.step, path, self.evaluation)
 
-    def _export(self, path: Path) -> Path:
-        from keima.errors import UnsupportedNetwork
-        from keima.systems.files.load import save
-
-        self.network.eval()
-        with self._averaged():
-            try:
-                save(self.network, path)
-            except UnsupportedNetwork as error:
-                path = self.folder / "network.safetensors"
-                self.watcher.say(f"{error.message}; written as {path.name}")
-                save(self.network, path)
-        return path
-
-    @contextmanager
-    def _averaged(self) -> Iterator[None]:
-        """The running average in place of the weights, where there is one."""
-        if self.average is None:
-            yield
-        else:
-            with self.average.applied(self.network):
-                yield
+    def _averaged(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.average is None else self.average.applied(self.network)
 
     # --- Lines and evaluation -----------------------------------------------------------------------------------------
 
@@ -360,9 +306,10 @@ class Trainer:
         part = self.recipe.run.batch_size // (self.recipe.run.accumulate * self.world.size)
         wanted = min(self.recipe.run.evaluate_positions, test.positions)
         count = max(1, wanted // (part * self.world.size))
+        batches = (next(test).torch(self.fabric.device) for _ in range(count))
         self.network.eval()
         with self._averaged():
-            tally = tally_batches(self.network, self._held_out(test, count), self.fabric.autocast)
+            tally = tally_batches(self.network, batches, self.fabric.autocast)
         self.network.train()
         if self.world.size > 1:
             sums = torch.from_numpy(tally.vector()).to(self.fabric.device)
@@ -371,24 +318,13 @@ class Trainer:
         self.evaluation = report(tally)
         if self.metrics is not None:
             self.metrics.write({"step": self.step, "evaluation": self.evaluation.to_json()})
-            self._draw()
+            draw_plots(self.folder / checkpoints.PLOTS, self.metrics.lines)
             self.watcher.say(f"step {self.step:,}, {self.evaluation.summary()}")
         self._since += time.perf_counter() - started
-
-    def _held_out(self, test: Batches, count: int) -> Iterable[Any]:
-        for _ in range(count):
-            yield next(test).torch(self.fabric.device)
-
-    def _draw(self) -> None:
-        from keima.training.run.plots import draw_plots
-
-        if self.metrics is not None:
-            draw_plots(self.folder / PLOTS, self.metrics.lines)
 
     # --- Keeping and going on -----------------------------------------------------------------------------------------
 
     def _keep(self) -> None:
-        """Write a checkpoint of the step just done."""
         if self.first:
             if self.sums is not None:
                 self._check_finite(float(self.sums[0]))
@@ -396,28 +332,27 @@ class Trainer:
         self.fabric.barrier()
 
     def _write_checkpoint(self) -> None:
-        sums = [] if self.sums is None else self.sums.tolist()
+        scaler = _scaler(self.fabric)
         state = {
-            "sums": sums,
+            "sums": [] if self.sums is None else self.sums.tolist(),
             "terms": self.terms,
             "summed": self.summed,
             "positions": self.sources.train.positions,
-            "scaler": _scaler_state(self.fabric),
+            "scaler": {} if scaler is None else dict(scaler.state_dict()),
         }
-        checkpoint = Checkpoint(
+        checkpoint = checkpoints.Checkpoint(
             step=self.step,
             network=self.network.state_dict(),
             average=self.average.state if self.average is not None else None,
-            optimizer=optimizer_tensors(self.optimizer, self.names),
-            random=random_states(),
+            optimizer=checkpoints.optimizer_tensors(self.optimizer, self.network),
+            random=checkpoints.random_states(),
             state=state,
         )
-        write_checkpoint(self.folder / CHECKPOINTS, self.network, checkpoint, self.recipe.run.keep)
+        checkpoints.write_checkpoint(self.kept_in, self.network, checkpoint, self.recipe.run.keep)
         self.kept = self.step
 
     def _resume(self) -> None:
-        """Go on from the newest checkpoint, if there is one."""
-        checkpoint, complaints = newest_checkpoint(self.folder / CHECKPOINTS)
+        checkpoint, complaints = checkpoints.newest_checkpoint(self.kept_in)
         self.fabric.barrier()
         for complaint in complaints:
             self.watcher.say(f"a checkpoint cannot be read and is passed over: {complaint}")
@@ -426,34 +361,31 @@ class Trainer:
                 raise BadRequest("no checkpoint here can be read; begin in another folder", source=str(self.folder))
             return
         if checkpoint.state.get("positions") != self.sources.train.positions:
-            found = f"{self.sources.train.positions:,} positions; the run was begun with"
-            message = f"now has {found} {checkpoint.state.get('positions'):,}"
+            before = checkpoint.state.get("positions")
+            message = f"now has {self.sources.train.positions:,} positions; the run was begun with {before:,}"
             raise self.recipe.error("data.train", message)
         if self.first:
-            remove_after(self.folder / CHECKPOINTS, checkpoint.step)
+            checkpoints.remove_after(self.kept_in, checkpoint.step)
         self._restore(checkpoint)
         self.watcher.say(f"going on after step {self.step:,} of {self.total:,}")
 
-    def _restore(self, checkpoint: Checkpoint) -> None:
+    def _restore(self, checkpoint: checkpoints.Checkpoint) -> None:
         self.network.load_state_dict(checkpoint.network)
         if self.average is not None:
             self.average.restore(checkpoint.average or checkpoint.network)
-        restore_optimizer(self.optimizer, self.parameters, checkpoint.optimizer)
-        restore_random(checkpoint.random)
+        checkpoints.restore_optimizer(self.optimizer, self.network, checkpoint.optimizer)
+        checkpoints.restore_random(checkpoint.random)
         self.step = self.kept = checkpoint.step
         state = checkpoint.state
         self.terms, self.summed = list(state["terms"]), int(state["summed"])
         self.sums = torch.tensor(state["sums"], dtype=torch.float64, device=self.fabric.device)
-        _restore_scaler(self.fabric, state["scaler"])
+        if (scaler := _scaler(self.fabric)) is not None and state["scaler"]:
+            scaler.load_state_dict(dict(state["scaler"]))
 
     def _rescue(self, error: BaseException) -> None:
-        """Keep the last whole step, if it is not kept yet, and say what is kept.
-
-        Raises:
-            BadRequest: in place of a full disk's own error.
-        """
+        """Keep the last whole step, if it is not kept yet, and say what is; a full disk becomes a `BadRequest`."""
         if self.first:
-            free_reserve(self.folder)
+            checkpoints.free_reserve(self.folder)
         if self._within_step and self._whole:
             self._copy(self.buffers_before, self.buffers)
         if self._whole and self.step > self.kept and not self._kept_by_others():
@@ -470,8 +402,8 @@ class Trainer:
 
     def _kept_by_others(self) -> bool:
         """Does another process keep this step? The first one does, the next one if it has not by then, and so on."""
-        time.sleep(_TURN * self.fabric.global_rank)
-        return any(step >= self.step for step, _ in list_checkpoints(self.folder / CHECKPOINTS))
+        time.sleep(_TURN * self.world.rank)
+        return any(step >= self.step for step, _ in checkpoints.list_checkpoints(self.kept_in))
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
@@ -495,11 +427,9 @@ class Trainer:
 
     def _close(self) -> None:
         self.watcher.end()
-        self.sources.train.close()
-        if self.sources.test is not None:
-            self.sources.test.close()
-        if self.metrics is not None:
-            self.metrics.close()
+        for each in (self.sources.train, self.sources.test, self.metrics):
+            if each is not None:
+                each.close()
 
 
 # --- Parts ------------------------------------------------------------------------------------------------------------
@@ -525,13 +455,6 @@ def make_fabric(recipe: Recipe, world: World) -> Any:
     )
 
 
-def _scaler_state(fabric: Any) -> Data:
-    """State of the loss scaling of float16; empty without one."""
-    scaler = getattr(fabric.strategy.precision, "scaler", None)
-    return {} if scaler is None else dict(scaler.state_dict())
-
-
-def _restore_scaler(fabric: Any, state: Fields) -> None:
-    scaler = getattr(fabric.strategy.precision, "scaler", None)
-    if scaler is not None and state:
-        scaler.load_state_dict(dict(state))
+def _scaler(fabric: Any) -> Any:
+    """The loss scaling of float16; None without it."""
+    return getattr(fabric.strategy.precision, "scaler", None)

@@ -5,10 +5,9 @@ halving in steps, Silver et al. 2016, Methods ("initialized to 0.003 and halved 
 at given steps, Silver et al. 2017, Extended Data Table 3; half a cosine, Loshchilov & Hutter 2017 (arXiv:1608.03983),
 without restarts; linear warm-up, Goyal et al. 2017 (arXiv:1706.02677).
 
-**Running average** (EMA): smoother than the last step's weights, often better. Source: Polyak & Juditsky 1992, in the
-exponential form that Lc0 and KataGo train with (KataGo calls its own stochastic weight averaging). The decay rises from
-0.1: min(decay, (1 + n) / (10 + n)) after n updates, as TensorFlow's `ExponentialMovingAverage` does it, so that the
-first weights do not weigh forever.
+**Running average** (EMA): Polyak & Juditsky 1992, in the exponential form that Lc0 and KataGo train with. The decay
+rises from 0.1: min(decay, (1 + n) / (10 + n)) after n updates, as TensorFlow's `ExponentialMovingAverage` does it, so
+that the first weights do not weigh forever.
 """
 
 from __future__ import annotations
@@ -27,47 +26,30 @@ from keima.training.run.recipe import Recipe, ScheduleRecipe
 
 
 def make_optimizer(recipe: Recipe, network: Network) -> torch.optim.Optimizer:
-    """The recipe's optimizer over the network's trained parameters."""
-    options, groups = recipe.optimizer, optimizer_groups(recipe, network)
+    """The recipe's optimizer over the network's trained parameters, in two groups: those that decay, and the others."""
+    options = recipe.optimizer
+    decayed: list[Tensor] = []
+    others: list[Tensor] = []
+    for parameter in network.parameters():
+        if parameter.requires_grad:
+            (decayed if options.decay == "all" or parameter.dim() > 1 else others).append(parameter)
+    both = ((decayed, options.weight_decay), (others, 0.0))
+    groups: list[Data] = [{"params": members, "weight_decay": decay} for members, decay in both if members]
     if options.kind == "adamw":
         betas = (options.beta1, options.beta2)
         return torch.optim.AdamW(groups, lr=options.learning_rate, betas=betas, eps=options.epsilon)
     return torch.optim.SGD(groups, lr=options.learning_rate, momentum=options.momentum, nesterov=options.nesterov)
 
 
-def optimizer_groups(recipe: Recipe, network: Network) -> list[Data]:
-    """Parameters that train, in two groups: those that decay, and those that do not."""
-    decayed: list[Tensor] = []
-    others: list[Tensor] = []
-    for parameter in network.parameters():
-        if parameter.requires_grad:
-            decays = recipe.optimizer.decay == "all" or parameter.dim() > 1
-            (decayed if decays else others).append(parameter)
-    groups = [
-        {"params": decayed, "weight_decay": recipe.optimizer.weight_decay},
-        {"params": others, "weight_decay": 0.0},
-    ]
-    return [group for group in groups if group["params"]]
-
-
 def multiplier(schedule: ScheduleRecipe, step: int, total_steps: int) -> float:
-    """What the recipe's learning rate is multiplied by at a step.
-
-    Args:
-        schedule: the recipe's section.
-        step: from 0, the first.
-        total_steps: of the whole run.
-
-    Returns:
-        More than 0 and, with factors up to 1, at most 1.
+    """What the recipe's learning rate is multiplied by at a step, counted from 0, of a run of so many.
 
     >>> halving = ScheduleRecipe(kind="step", every=100)
     >>> [multiplier(halving, step, 1000) for step in (0, 99, 100, 250)]
     [1.0, 1.0, 0.5, 0.25]
     """
-    if step < schedule.warmup:
-        return (step + 1) / schedule.warmup * _after_warmup(schedule, schedule.warmup, total_steps)
-    return _after_warmup(schedule, step, total_steps)
+    rise = min(1.0, (step + 1) / schedule.warmup) if schedule.warmup else 1.0
+    return rise * _after_warmup(schedule, max(step, schedule.warmup), total_steps)
 
 
 def _after_warmup(schedule: ScheduleRecipe, step: int, total_steps: int) -> float:
@@ -82,19 +64,14 @@ def _after_warmup(schedule: ScheduleRecipe, step: int, total_steps: int) -> floa
 
 
 class RunningAverage:
-    """Averages of a network's parameters and running statistics, in their own type.
+    """Averages of a network's parameters and running statistics, in their own type; whole numbers are the latest.
 
-    Attributes:
-        state: name → average; whole numbers are the network's latest.
+    Args:
+        network: whose present weights are the first average.
+        decay: share of the old average kept by an update, in [0, 1).
     """
 
     def __init__(self, network: nn.Module, decay: float) -> None:
-        """Begin at the network's present weights.
-
-        Args:
-            network: what is averaged.
-            decay: share of the old average kept by an update, in [0, 1).
-        """
         self.decay = decay
         self.state = {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
 

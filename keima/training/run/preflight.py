@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import torch
@@ -15,8 +15,8 @@ from keima.systems.network import Network
 from keima.systems.registry import create
 from keima.training.data.batches import PositionFilter
 from keima.training.data.store import GameStore
+from keima.training.run.checkpoint import CHECKPOINTS, POOL, RESERVE
 from keima.training.run.recipe import Recipe
-from keima.training.run.run_folder import CHECKPOINTS, POOL, RESERVE
 
 _FLOAT = 4
 _MARGIN = 64 << 20
@@ -29,15 +29,14 @@ class World:
 
     Attributes:
         device: "cpu" or "cuda".
-        local: processes on this machine.
-        machines: how many machines.
-        launched: torchrun started the processes.
+        local: processes on this machine, of `machines`.
+        rank: this process's number, from 0.
     """
 
     device: str
     local: int
     machines: int
-    launched: bool
+    rank: int = 0
 
     @property
     def size(self) -> int:
@@ -58,7 +57,7 @@ def find_world(recipe: Recipe, environment: Mapping[str, str] = os.environ) -> W
     launched = "LOCAL_WORLD_SIZE" in environment and "WORLD_SIZE" in environment
     local = int(environment["LOCAL_WORLD_SIZE"]) if launched else run.devices
     machines = int(environment["WORLD_SIZE"]) // local if launched else 1
-    world = World(device, local, machines, launched)
+    world = World(device, local, machines)
     if device == "cuda":
         there = torch.cuda.device_count()
         if there < local:
@@ -72,11 +71,10 @@ def find_world(recipe: Recipe, environment: Mapping[str, str] = os.environ) -> W
 
 
 def build_network(recipe: Recipe) -> Network:
-    """The network that the recipe names: fresh with the recipe's seed, or from its file. In training mode.
+    """The network that the recipe names, fresh with its seed or from its file, in training mode.
 
     Raises:
-        BadRequest: no such network, or sizes that cannot be.
-        BadWeights, UnsupportedNetwork: a file that cannot be read.
+        BadRequest: no such network, sizes that cannot be, or a file that cannot be read.
     """
     if recipe.network.source:
         from keima.systems.files.defaults import find_network
@@ -119,14 +117,7 @@ def _create(recipe: Recipe) -> Network:
 
 
 def check_room(recipe: Recipe, folder: Path, network: Network) -> int:
-    """Check that checkpoints, past selves, reserve and result fit on the disk.
-
-    Returns:
-        Bytes of one checkpoint.
-
-    Raises:
-        BadRequest: they do not; says how much is wanted and how much there is.
-    """
+    """Bytes of one checkpoint, after a look whether checkpoints, past selves, reserve and result fit on the disk."""
     size = checkpoint_bytes(recipe, network)
     reserve = folder / RESERVE
     kept = [*folder.glob(f"{CHECKPOINTS}/*/*"), *folder.glob(f"{POOL}/*")] if folder.exists() else []
@@ -138,9 +129,8 @@ def check_room(recipe: Recipe, folder: Path, network: Network) -> int:
         parent = parent.parent
     free = shutil.disk_usage(parent).free
     if wanted > free:
-        message = f"{recipe.run.keep} checkpoints of {size / 1e6:,.1f} MB, "
-        message += f"past selves of {selves / 1e6:,.1f} MB, " if selves else ""
-        message += "a reserve and the result want"
+        pool = f"past selves of {selves / 1e6:,.1f} MB, " if selves else ""
+        message = f"{recipe.run.keep} checkpoints of {size / 1e6:,.1f} MB, {pool}a reserve and the result want"
         message += f" {wanted / 1e6:,.0f} MB; {parent} has {free / 1e6:,.0f} MB free"
         raise recipe.error("run.keep", message)
     return size
@@ -160,16 +150,11 @@ def pool_size(recipe: Recipe) -> int:
 
 
 def _weights(network: Network) -> int:
-    """Numbers that a network's file holds."""
     return sum(tensor.numel() for tensor in network.state_dict().values())
 
 
 def check_folder(folder: Path) -> None:
-    """Make the run's folder and see that it can be written.
-
-    Raises:
-        BadRequest: it cannot.
-    """
+    """Make the run's folder and see that it can be written. Raises BadRequest where it cannot."""
     probe = folder / f".probe.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -199,20 +184,8 @@ def check_store(recipe: Recipe, key: str, network: Network) -> GameStore:
 
 
 def position_filter(recipe: Recipe) -> PositionFilter:
-    """Which positions of the stores to take.
-
-    Raises:
-        BadRequest: a rank that is none.
-    """
-    data = recipe.data
+    """Which positions of the stores to take. Raises BadRequest where a rank is none."""
     try:
-        return PositionFilter(
-            first_ply=data.first_ply,
-            last_ply=data.last_ply,
-            lowest_rank=data.lowest_rank,
-            lowest_rating=data.lowest_rating,
-            known_winner=data.known_winner,
-            one_per_game=data.one_per_game,
-        )
+        return PositionFilter(**{each.name: getattr(recipe.data, each.name) for each in fields(PositionFilter)})
     except BadRequest as error:
         raise recipe.error("data.lowest_rank", error.message) from error

@@ -23,18 +23,18 @@ the same as prose.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
-from pathlib import Path
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
 from keima.errors import BadRequest
 from keima.plain import Data, Fields
-from keima.training.run.recipe_text import BadToml, parse, parse_value
+from keima.training.run.recipe_text import parse_value, read_toml
 
 Check = Callable[[Any], str | None]
 """What a value should have been ("positive"), or None when it is."""
@@ -73,70 +73,43 @@ def _rising(value: Sequence[int]) -> str | None:
     return None if list(value) == sorted(set(value)) and all(step > 0 for step in value) else "rising steps above 0"
 
 
-# --- Sections ---------------------------------------------------------------------------------------------------------
+# --- Sections: each key with its default and what it means ------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class NetworkRecipe:
-    """[network]: a fresh network by name, or one to go on from. Further keys are sizes, as `keima.create` takes them.
+    """[network]: a fresh network by name, or one to go on from. Further keys are sizes, as for `keima.create`."""
 
-    Attributes:
-        name: of `keima.list_networks()`, or an alias.
-        source: key `from`: a network file of any supported format; fine-tuning starts there.
-        freeze: beginnings of names of parameters that keep their weights ("tower.0.", "stem").
-        sizes: every other key of the section.
-    """
-
-    name: str = ""
-    source: str = ""
-    freeze: tuple[str, ...] = ()
-    sizes: Fields = field(default_factory=dict)
+    name: str = ""  # of `keima.list_networks()`, or an alias
+    source: str = ""  # key `from`: a network file of any supported format; fine-tuning starts there
+    freeze: tuple[str, ...] = ()  # beginnings of names of parameters that keep their weights ("tower.0.", "stem")
+    sizes: Fields = field(default_factory=dict)  # every other key of the section
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataRecipe:
-    """[data]: game stores and which of their positions.
+    """[data]: game stores (.parquet files or folders of them, as `keima data import` makes) and which positions."""
 
-    Attributes:
-        train: game store (a .parquet file or a folder of them), as `keima data import` makes it; must be there unless
-            [selfplay] makes the games.
-        test: held-out games; without them there is no evaluation.
-        symmetries: turn and flip each position at random, with its targets.
-        workers: threads that make planes.
-        first_ply, last_ply: only positions with so many moves made at least, at most.
-        lowest_rank: only games both of whose players have this rank at least ("1d"; Go).
-        lowest_rating: the same of ratings (chess).
-        known_winner: only games whose winner is known.
-        one_per_game: one position of each game an epoch, another one each time, as AlphaGo's value network needs it.
-    """
-
-    train: str = ""
-    test: str = ""
-    symmetries: bool = True
-    workers: int = setting(2, positive)
-    first_ply: int = setting(0, not_negative)
-    last_ply: int | None = setting(None, not_negative)
-    lowest_rank: str | None = None
-    lowest_rating: int | None = None
-    known_winner: bool = False
-    one_per_game: bool = False
+    train: str = ""  # must be there unless [selfplay] makes the games
+    test: str = ""  # held-out games; without them there is no evaluation
+    symmetries: bool = True  # turn and flip each position at random, with its targets
+    workers: int = setting(2, positive)  # threads that make planes
+    first_ply: int = setting(0, not_negative)  # only positions with so many moves made at least,
+    last_ply: int | None = setting(None, not_negative)  # at most
+    lowest_rank: str | None = None  # only games both of whose players have this rank at least ("1d"; Go)
+    lowest_rating: int | None = None  # the same of ratings (chess)
+    known_winner: bool = False  # only games whose winner is known
+    one_per_game: bool = False  # a position of each game an epoch, another each time, as AlphaGo's value network needs
 
 
 @dataclass(frozen=True)
 class TeacherRecipe:
-    """[teacher]: a network whose answers are learned in place of the games' own (distillation).
+    """[teacher]: a network whose answers are learned in place of the games' own (distillation)."""
 
-    Attributes:
-        network: its file, of any supported format; empty for no teacher.
-        share: of its answers in the targets; the rest is the move played and how the game ended.
-        temperature: of its policy; above 1 says more of the moves it does not prefer.
-        precision: it answers in, "auto", "f32" or "bf16".
-        backend: "auto", "torch" or "openvino".
-    """
-
-    network: str = ""
+    network: str = ""  # its file, of any supported format; empty for no teacher
+    # of its answers in the targets; the rest is the move played and how the game ended
     share: float = setting(1.0, lambda value: None if 0 < value <= 1 else "above 0 and at most 1")
-    temperature: float = setting(1.0, positive)
+    temperature: float = setting(1.0, positive)  # of its policy; above 1 says more of the moves it does not prefer
     precision: str = setting("auto", one_of("auto", "f32", "bf16"))
     backend: str = setting("auto", one_of("auto", "torch", "openvino"))
 
@@ -146,38 +119,26 @@ class SelfplayRecipe:
     """[selfplay]: games that networks play for the training, each move drawn from a policy without a search.
 
     With [reinforce], the network in training against its past selves; with [teacher], against the teacher.
-
-    Attributes:
-        size: points a side; 0 for what the network's layers fix, the usual board where they fix none.
-        rules: of Go, those of area scoring, as KataGo names them.
-        komi: of Go, points for White.
-        temperature: of the policies that moves are drawn from.
-        max_moves: a game of so many is ended and counted; 0 for as many as the game needs (Go: three times the points).
-        games: [teacher]: games of one generation.
-        every: [teacher]: steps until the next generation.
     """
 
-    size: int = setting(0, not_negative)
-    rules: str = "chinese-kgs"
-    komi: float = 7.5
-    temperature: float = setting(1.0, positive)
+    size: int = setting(0, not_negative)  # points a side; 0: what the network's layers fix, else the usual board
+    rules: str = "chinese-kgs"  # of Go, those of area scoring, as KataGo names them
+    komi: float = 7.5  # of Go, points for White
+    temperature: float = setting(1.0, positive)  # of the policies that moves are drawn from
+    # a game of so many is ended and counted; 0 for as many as the game needs (Go: three times the points)
     max_moves: int = setting(0, not_negative)
-    games: int = setting(128, positive)
-    every: int = setting(50, positive)
+    games: int = setting(128, positive)  # [teacher]: games of one generation
+    every: int = setting(50, positive)  # [teacher]: steps until the next generation
 
 
 @dataclass(frozen=True)
 class ReinforceRecipe:
-    """[reinforce]: policy gradient from games against a pool of past selves; `run.batch_size` counts games.
+    """[reinforce]: policy gradient from games against a pool of past selves; `run.batch_size` counts games."""
 
-    Attributes:
-        pool_every: steps after which the network as it stands joins the pool, which begins with the network itself
-            (AlphaGo: 500).
-        baseline: what is taken off the outcome: "mean" of the other games of the step with the same colour, "none"
-            (AlphaGo's first pass), or a network's file, whose value it is (AlphaGo's second).
-    """
-
+    # steps after which the network joins the pool, which begins with the network itself (AlphaGo: 500)
     pool_every: int = setting(500, positive)
+    # what is taken off the outcome: "mean" of the other games of the step with the same colour, "none" (AlphaGo's first
+    # pass), or a network's file, whose value it is (AlphaGo's second)
     baseline: str = "mean"
 
 
@@ -192,25 +153,18 @@ class LossRecipe:
 class OptimizerRecipe:
     """[optimizer].
 
-    Attributes:
-        kind: "sgd" or "adamw".
-        learning_rate: at its highest; the schedule multiplies it.
-        momentum: of SGD.
-        nesterov: Nesterov's momentum.
-        weight_decay: what is added to the gradient is weight_decay · θ (SGD), so c‖θ‖² is weight_decay = 2c; AdamW
-            takes learning_rate · weight_decay · θ off the weights themselves.
-        decay: what decays: "all" parameters (AlphaGo Zero's c‖θ‖²), or "weights", those with two axes or more (no
-            biases, no norms).
-        beta1, beta2, epsilon: of AdamW.
+    What SGD adds to the gradient is weight_decay · θ, so c‖θ‖² is weight_decay = 2c; AdamW takes learning_rate ·
+    weight_decay · θ off the weights themselves.
     """
 
     kind: str = setting("sgd", one_of("sgd", "adamw"))
-    learning_rate: float = setting(check=positive)
-    momentum: float = setting(0.0, _share)
-    nesterov: bool = False
+    learning_rate: float = setting(check=positive)  # at its highest; the schedule multiplies it
+    momentum: float = setting(0.0, _share)  # of SGD
+    nesterov: bool = False  # Nesterov's momentum
     weight_decay: float = setting(0.0, not_negative)
+    # "all" parameters (AlphaGo Zero's c‖θ‖²), or "weights", those with two axes or more (no biases, no norms)
     decay: str = setting("weights", one_of("all", "weights"))
-    beta1: float = setting(0.9, _share)
+    beta1: float = setting(0.9, _share)  # of AdamW, and the next two
     beta2: float = setting(0.999, _share)
     epsilon: float = setting(1e-8, positive)
 
@@ -219,16 +173,12 @@ class OptimizerRecipe:
 class ScheduleRecipe:
     """[schedule]: what the learning rate is multiplied by, a function of the step alone.
 
-    Attributes:
-        kind: "constant"; "step": by `factor` every `every` steps, or at each of `milestones`; "cosine": from 1 down to
-            `minimum` at the last step.
-        warmup: steps of linear rise at the beginning.
-        every, factor, milestones: see `kind`.
-        minimum: see `kind`.
+    "constant"; "step": by `factor` every `every` steps, or at each of `milestones`; "cosine": from 1 down to `minimum`
+    at the last step.
     """
 
     kind: str = setting("constant", one_of("constant", "step", "cosine"))
-    warmup: int = setting(0, not_negative)
+    warmup: int = setting(0, not_negative)  # steps of linear rise at the beginning
     every: int = setting(0, not_negative)
     factor: float = setting(0.5, positive)
     milestones: tuple[int, ...] = setting((), _rising)
@@ -237,47 +187,27 @@ class ScheduleRecipe:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecipe:
-    """[run]: how long, how large, on what, and how often to look.
+    """[run]: how long (`steps` or `positions`), how large, on what, and how often to look."""
 
-    Attributes:
-        steps: optimizer steps; or
-        positions: positions seen in training, rounded up to whole steps.
-        batch_size: positions of one optimizer step, all devices and accumulated parts together.
-        accumulate: parts a batch is taken in, for batches that do not fit into memory.
-        precision: "f32", "bf16" or "f16" (mixed: weights stay float32); "tf32" on CUDA.
-        gradient_checkpointing: make the trunk's inner values anew in the backward pass; slower, far less memory.
-        compile: let `torch.compile` fuse the network's operations (CUDA).
-        clip: largest norm of the gradient; 0 for no limit.
-        ema: decay of the running average of the weights that is evaluated and exported; 0 for none.
-        checkpoint_every: steps between checkpoints.
-        keep: how many checkpoints are kept.
-        evaluate_every: steps between evaluations on the held-out games.
-        evaluate_positions: how many of their positions, drawn once; the last evaluation takes as many.
-        log_every: steps whose losses are averaged into one line of metrics.jsonl.
-        seed: of the weights, the order of positions and their symmetries.
-        device: "auto", "cpu" or "cuda".
-        devices: on this machine; processes of torchrun decide otherwise.
-        threads: CPU threads of PyTorch a process, 0 for its own choice. Sums are grouped by threads: the same weights
-            to the last bit need the same number.
-    """
-
-    steps: int | None = setting(None, positive)
-    positions: int | None = setting(None, positive)
-    batch_size: int = setting(check=positive)
-    accumulate: int = setting(1, positive)
-    precision: str = setting("f32", one_of("f32", "tf32", "bf16", "f16"))
-    gradient_checkpointing: bool = False
-    compile: bool = False
-    clip: float = setting(0.0, not_negative)
-    ema: float = setting(0.0, _share)
-    checkpoint_every: int = setting(1000, positive)
-    keep: int = setting(3, positive)
-    evaluate_every: int = setting(1000, positive)
-    evaluate_positions: int = setting(10_000, positive)
-    log_every: int = setting(50, positive)
-    seed: int = setting(0, not_negative)
+    steps: int | None = setting(None, positive)  # of the optimizer
+    positions: int | None = setting(None, positive)  # seen in training, rounded up to whole steps
+    batch_size: int = setting(check=positive)  # positions a step, all devices and accumulated parts together
+    accumulate: int = setting(1, positive)  # parts a batch is taken in, for batches that do not fit into memory
+    precision: str = setting("f32", one_of("f32", "tf32", "bf16", "f16"))  # mixed: weights stay float32; tf32: CUDA
+    gradient_checkpointing: bool = False  # make the trunk's inner values anew in the backward pass: slower, less memory
+    compile: bool = False  # let `torch.compile` fuse the network's operations (CUDA)
+    clip: float = setting(0.0, not_negative)  # largest norm of the gradient; 0 for no limit
+    ema: float = setting(0.0, _share)  # decay of the running average that is evaluated and exported; 0 for none
+    checkpoint_every: int = setting(1000, positive)  # steps
+    keep: int = setting(3, positive)  # checkpoints
+    evaluate_every: int = setting(1000, positive)  # steps between evaluations on the held-out games
+    evaluate_positions: int = setting(10_000, positive)  # of theirs, drawn once; the last evaluation takes as many
+    log_every: int = setting(50, positive)  # steps whose losses are averaged into one line of metrics.jsonl
+    seed: int = setting(0, not_negative)  # of the weights, the order of positions and their symmetries
     device: str = setting("auto", one_of("auto", "cpu", "cuda"))
-    devices: int = setting(1, positive)
+    devices: int = setting(1, positive)  # on this machine; processes of torchrun decide otherwise
+    # CPU threads of PyTorch a process, 0 for its own choice. Sums are grouped by threads: the same weights to the last
+    # bit need the same number.
     threads: int = setting(0, not_negative)
 
     @property
@@ -288,11 +218,9 @@ class RunRecipe:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A whole recipe.
+    """A whole recipe: its sections, those not written None.
 
     Attributes:
-        network, data, teacher, loss, optimizer, schedule, run: its sections.
-        selfplay, reinforce: likewise; None where they are not written.
         source: the file it was read from.
         text: that file as it was.
         places: dotted key → where it was set: "line 12", or "--set run.steps".
@@ -313,9 +241,19 @@ class Recipe:
 
     def error(self, key: str, message: str) -> BadRequest:
         """The error for what is wrong at a dotted key, or at its section where the key is not written."""
-        section = key.partition(".")[0]
-        place = self.places.get(key) or self.places.get(section)
-        return BadRequest(f"{key}: {message}", source=self.source, place=place)
+        return error_at(key, message, self.places, self.source)
+
+    def values(self) -> dict[str, Data]:
+        """The sections that there are, as plain data (JSON)."""
+        sections = {name: getattr(self, name) for name in SECTIONS}
+        written = {name: asdict(section) for name, section in sections.items() if section is not None}
+        plain: dict[str, Data] = json.loads(json.dumps(written))
+        return plain
+
+
+def error_at(key: str, message: str, places: Mapping[str, str], source: str) -> BadRequest:
+    """The error for a dotted key, or for its section where the key is not written; the place is where it was set."""
+    return BadRequest(f"{key}: {message}", source=source, place=places.get(key) or places.get(key.partition(".")[0]))
 
 
 SECTIONS: dict[str, type] = {
@@ -329,10 +267,6 @@ SECTIONS: dict[str, type] = {
     "schedule": ScheduleRecipe,
     "run": RunRecipe,
 }
-
-
-_LARGE = 10**300
-"""A whole number that no float holds is not finite."""
 
 
 # --- Reading ----------------------------------------------------------------------------------------------------------
@@ -354,30 +288,6 @@ def read_recipe(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> 
     for override in overrides:
         apply_override(override, values, places, source)
     return build_recipe(values, places, source, text)
-
-
-def read_toml(path: str | os.PathLike[str], what: str) -> tuple[Data, dict[str, str], str]:
-    """A TOML file's values, the line of each key, and its text.
-
-    Args:
-        path: in UTF-8.
-        what: it is, for the errors: "the recipe".
-
-    Raises:
-        BadRequest: it cannot be read, or is not TOML.
-    """
-    source = os.fspath(path)
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-        document = parse(text)
-    except OSError as error:
-        raise BadRequest(f"cannot read {what}: {error.strerror or error}", source=source) from error
-    except UnicodeDecodeError as error:
-        raise BadRequest(f"cannot read {what}: it is not UTF-8 text", source=source) from error
-    except BadToml as error:
-        place = None if error.line is None else f"line {error.line}"
-        raise BadRequest(f"not TOML: {error}", source=source, place=place) from error
-    return document.values, {key: f"line {line}" for key, line in document.lines.items()}, text
 
 
 def apply_override(override: str, values: Data, places: dict[str, str], source: str) -> None:
@@ -481,8 +391,7 @@ class SectionReader:
 
     def error(self, key: str, message: str) -> BadRequest:
         """As `Recipe.error`."""
-        place = self.places.get(key) or self.places.get(key.partition(".")[0])
-        return BadRequest(f"{key}: {message}", source=self.source, place=place)
+        return error_at(key, message, self.places, self.source)
 
     def section(self, kind: type[Section], name: str, table: Fields) -> Section:
         """A section of that class from its table."""
@@ -521,7 +430,7 @@ class SectionReader:
                 raise self.error(key, f"should be a list, not {value!r}")
             return tuple(self._convert(key, typing.get_args(hint)[0], each) for each in value)
         if hint is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value) if abs(value) < _LARGE else math.inf
+            value = float(value) if abs(value) < 10**300 else math.inf
         if not isinstance(value, hint) or (hint is not bool and isinstance(value, bool)):
             wanted = {int: "a whole number", float: "a number", bool: "true or false", str: "text in quotes"}[hint]
             raise self.error(key, f"should be {wanted}, not {value!r}")

@@ -3,19 +3,21 @@
 The standard parser gives values without places. Here a file that it accepts is cut into statements (the fewest whole
 lines that are TOML by themselves), and each key is given its statement's first line.
 
-    >>> parse("[run]\\nsteps = 10\\n").lines
+    >>> dict(key_lines("[run]\\nsteps = 10\\n"))
     {'run': 1, 'run.steps': 2}
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from keima.errors import BadRequest
 from keima.plain import Data, Fields
 
 if sys.version_info >= (3, 11):
@@ -24,62 +26,52 @@ else:
     import tomli as tomllib
 
 
-@dataclass(frozen=True)
-class Document:
-    """A parsed file.
-
-    Attributes:
-        values: what the TOML says.
-        lines: dotted key ("run.steps", and "run" for the table's own head) → line it stands on, from 1.
-    """
-
-    values: Data
-    lines: dict[str, int]
-
-
-class BadToml(ValueError):
-    """Text that is not TOML; `line` from 1, or None where the parser does not say."""
-
-    def __init__(self, message: str, line: int | None) -> None:
-        super().__init__(message)
-        self.line = line
-
-
-def parse(text: str) -> Document:
-    """Parse TOML and find each key's line.
+def read_toml(path: str | os.PathLike[str], what: str) -> tuple[Data, dict[str, str], str]:
+    """A TOML file's values, the place of each key (by "run.steps", and "run" for the table's head: "line 3"), its text.
 
     Raises:
-        BadToml: it is not TOML.
+        BadRequest: it cannot be read, or is not TOML; the message says of `what` ("the recipe").
     """
+    source = os.fspath(path)
     try:
+        text = Path(path).read_text(encoding="utf-8")
         values = tomllib.loads(text)
+        places = {key: f"line {line}" for key, line in key_lines(text)}
+    except OSError as error:
+        raise BadRequest(f"cannot read {what}: {error.strerror or error}", source=source) from error
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"cannot read {what}: it is not UTF-8 text", source=source) from error
     except tomllib.TOMLDecodeError as error:
-        message, line = _place(str(error), text)
-        raise BadToml(message, line) from error
-    return Document(values, dict(_keys(text)))
+        message, place = _place(str(error), text)
+        raise BadRequest(f"not TOML: {message}", source=source, place=place) from error
+    except (ValueError, RecursionError) as error:  # limits of Python's
+        message = "it is nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
+        raise BadRequest(f"cannot read {what}: {message}", source=source) from error
+    return values, places, text
 
 
 def parse_value(text: str) -> Any:
     """A TOML value, or the text itself where it is none: `--set data.train=games.parquet` needs no quotes."""
     try:
         values = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
     return values["value"] if set(values) == {"value"} else text
 
 
-def _place(message: str, text: str) -> tuple[str, int | None]:
+def _place(message: str, text: str) -> tuple[str, str | None]:
     """The parser's "... (at line 3, column 4)" as message and line."""
     said, _, place = message.partition(" (at ")
     if place.startswith("end of document"):
-        return said, max(1, len(text.splitlines()))
-    number = place.removeprefix("line ").split(",")[0]
-    return (said, int(number)) if number.isdecimal() else (message, None)
+        lines = text.removesuffix("\n").split("\n")
+        return said, f"line {len(lines)}"
+    line = place.split(",")[0]
+    return (said, line) if line.removeprefix("line ").isdecimal() else (message, None)
 
 
-def _keys(text: str) -> Iterator[tuple[str, int]]:
-    """Dotted keys with their lines, in the order of the file."""
-    lines = text.splitlines()
+def key_lines(text: str) -> Iterator[tuple[str, int]]:
+    """The dotted keys of TOML with the line each stands on, from 1, in the order of the file."""
+    lines = text.split("\n")  # other ends of lines are none in TOML
     table, first = "", 0
     while first < len(lines):
         last, statement = _statement(lines, first)
@@ -127,7 +119,6 @@ def _key(key: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML writes it."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_key(key)} = {_toml(each)}" for key, each in value.items()) + "}"
     if isinstance(value, list | tuple):

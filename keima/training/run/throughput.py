@@ -26,13 +26,7 @@ REFERENCE = (256, 256, 3)
 
 @dataclass(frozen=True)
 class Convolution:
-    """One convolution of a network on its board.
-
-    Attributes:
-        inputs, outputs, kernel: of the layer.
-        height, width: of its planes.
-        first: it stands on the network's inputs, which need no gradient.
-    """
+    """One convolution of a network on its board; the `first` stands on the network's inputs, which need no gradient."""
 
     inputs: int
     outputs: int

@@ -38,10 +38,9 @@ from keima.training.run.recipe import (
     not_negative,
     one_of,
     positive,
-    read_toml,
     setting,
 )
-from keima.training.run.recipe_text import toml_lines
+from keima.training.run.recipe_text import read_toml, toml_lines
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 """A variant's name: it is its folder's too, and stands in a player's description in matches."""
@@ -56,34 +55,21 @@ _THE_STUDY_S = {
 
 @dataclass(frozen=True, kw_only=True)
 class StudyOptions:
-    """[study].
+    """[study]."""
 
-    Attributes:
-        title: of table and picture.
-        recipe: file of the recipe, relative to the study's; empty where its sections stand in the study.
-        positions: each variant sees in training, rounded up to whole steps; or
-        seconds: each variant trains about so long: its steps follow from a measurement of its speed.
-        held_out: positions of the held-out games that all are compared on.
-        precision: of the timed evaluations and the matches: "auto", "f32" or "bf16".
-        reference: the variant the others play; the first if empty.
-        games: of each match; 0 for no matches.
-        visits: a move, of both, in the match at equal visits; 0 for no such match.
-        move_seconds: a move, of both, in the match at equal time; 0 for no such match.
-        openings: of the matches, as `keima match --openings` takes them.
-        size: board of the matches, where the game has a choice; 0 for the reference network's own.
-    """
-
-    title: str = ""
-    recipe: str = ""
-    positions: int | None = setting(None, positive)
+    title: str = ""  # of table and picture
+    recipe: str = ""  # file of the recipe, relative to the study's; empty where its sections stand in the study
+    positions: int | None = setting(None, positive)  # each variant sees in training, rounded up to whole steps; or
+    # each variant trains about so long: its steps follow from a measurement of its speed
     seconds: float | None = setting(None, positive)
-    held_out: int = setting(4096, positive)
-    precision: str = setting("auto", one_of("auto", "f32", "bf16"))
-    reference: str = ""
-    games: int = setting(40, not_negative)
-    visits: int = setting(100, not_negative)
-    move_seconds: float = setting(0.0, not_negative)
-    openings: str = "balanced"
+    held_out: int = setting(4096, positive)  # positions of the held-out games that all are compared on
+    precision: str = setting("auto", one_of("auto", "f32", "bf16"))  # of the timed evaluations and the matches
+    reference: str = ""  # the variant the others play; the first if empty
+    games: int = setting(40, not_negative)  # of each match; 0 for no matches
+    visits: int = setting(100, not_negative)  # a move, of both, in the match at equal visits; 0 for no such match
+    move_seconds: float = setting(0.0, not_negative)  # a move, of both, in that at equal time; 0 for no such match
+    openings: str = "balanced"  # of the matches, as `keima match --openings` takes them
+    # board of the matches, where the game has a choice; 0 for the reference network's own
     size: int = setting(0, lambda value: None if value == 0 or 2 <= value <= 19 else "2 to 19, or 0")
 
     @property
@@ -97,14 +83,7 @@ class StudyOptions:
 
 @dataclass(frozen=True)
 class Variant:
-    """One variant.
-
-    Attributes:
-        name: also its folder's.
-        values: its whole recipe by section, without its length.
-        places: dotted key → where it was set.
-        source: the study file.
-    """
+    """One variant: its whole recipe by section, without its length, and dotted key → where it was set in `source`."""
 
     name: str
     values: Mapping[str, Fields]
@@ -125,14 +104,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Study:
-    """A whole study.
-
-    Attributes:
-        options: of [study].
-        variants: in the file's order; two at least.
-        source: the file.
-        places: dotted key of [study] → where it was set.
-    """
+    """A whole study: its variants in the file's order, two at least, and where the keys of [study] were set."""
 
     options: StudyOptions
     variants: tuple[Variant, ...]
@@ -146,12 +118,7 @@ class Study:
         return next(variant for variant in self.variants if variant.name == wanted)
 
     def steps(self, variant: Variant, seconds_a_step: float | None = None) -> int:
-        """Optimizer steps of a variant under the budget.
-
-        Args:
-            variant: one of this study's.
-            seconds_a_step: as measured; needed where the budget is a time.
-        """
+        """Optimizer steps of a variant under the budget; where that is a time, `seconds_a_step` is needed."""
         if self.options.positions is not None:
             return math.ceil(self.options.positions / variant.recipe(1).run.batch_size)
         assert self.options.seconds is not None
@@ -282,7 +249,6 @@ def _check_options(study: Study) -> None:
 
 
 def _check_variants(study: Study) -> None:
-    """What the variants must be, one by one and together."""
     names = [variant.name for variant in study.variants]
     if len(names) < 2:
         raise study.error("variant", f"a study has two variants at least, [variant.NAME]; there are {len(names)}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keima.atomic import replacing
 from keima.plain import Fields
-from keima.training.run.plots import COLOURS, INK, PALE
-from keima.training.study.table import Contents, limits_of, share_error
+from keima.training.run.metrics import COLOURS, INK, PALE
+from keima.training.study.record import Contents, limits_of, share_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,11 +22,7 @@ Bar = tuple[float, float]
 
 
 def draw_study(path: Path, contents: Contents) -> Path:
-    """Draw a study's picture, written whole or not at all.
-
-    Args:
-        path: the PNG.
-        contents: what study.json holds; variants without figures are left out.
+    """Draw a study's picture (PNG), written whole or not at all; variants without figures are left out.
 
     Raises:
         OSError: it cannot be written.
@@ -34,28 +31,33 @@ def draw_study(path: Path, contents: Contents) -> Path:
 
     shown = {name: known for name, known in contents["variants"].items() if "evaluation" in known}
     colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(shown)}
+    evaluations = [known["evaluation"] for known in shown.values()]
+    errors = [each.get("value_mse") for each in evaluations]
+    bars: dict[str, list[Bar | None]] = {
+        "Top-1, %": [_top1(each) for each in evaluations],
+        "Value error, (v − z)²": [None if error is None else (error, 0.0) for error in errors],
+        "Evaluations a second": [(known["evaluations_per_second"], 0.0) for known in shown.values()],
+    }
     panels: list[Callable[[Axes], None]] = [
-        lambda axes: _bars(axes, "Top-1, %", _numbers(shown, _top1), colours),
-        lambda axes: _bars(axes, "Value error, (v − z)²", _numbers(shown, _value), colours),
-        lambda axes: _bars(axes, "Evaluations a second", _numbers(shown, _speed), colours),
+        partial(_bars, title=title, bars=numbers, colours=colours) for title, numbers in bars.items()
     ]
     if limits_of(contents):
-        panels.append(lambda axes: _matches(axes, contents, shown, colours))
+        panels.append(partial(_matches, contents=contents, shown=shown, colours=colours))
     height = 4.2 + 1.1 + 0.42 * len(shown)
     figure = Figure(figsize=(13, height), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.08)  # type: ignore[union-attr, call-arg]
     figure.suptitle(contents["title"], x=0.01, ha="left", fontsize=14, color=INK)
     halves: Any = figure.subfigures(2, 1, height_ratios=(4.2, height - 4.2))
-    curves, bars = halves
+    upper, lower = halves
     for axes, (title, key, factor) in zip(
-        curves.subplots(1, 2),
+        upper.subplots(1, 2),
         (("Held-out top-1, %", "top1", 100.0), ("Held-out value error, (v − z)²", "value_mse", 1.0)),
         strict=True,
     ):
         _curves(axes, title, shown, key, factor, colours)
         if key == "top1" and axes.get_legend_handles_labels()[0]:
             axes.legend(frameon=False, fontsize=9)
-    for at, (axes, draw) in enumerate(zip(bars.subplots(1, len(panels)), panels, strict=True)):
+    for at, (axes, draw) in enumerate(zip(lower.subplots(1, len(panels)), panels, strict=True)):
         draw(axes)
         axes.set_yticks(range(len(shown)), list(shown) if at == 0 else [""] * len(shown))
         axes.set_ylim(len(shown) - 0.4, -0.6)
@@ -72,14 +74,7 @@ def _plain(axes: Axes, title: str, grid: str) -> None:
     axes.set_axisbelow(True)
 
 
-def _curves(
-    axes: Axes,
-    title: str,
-    shown: Fields,
-    key: str,
-    factor: float,
-    colours: Mapping[str, str],
-) -> None:
+def _curves(axes: Axes, title: str, shown: Fields, key: str, factor: float, colours: Mapping[str, str]) -> None:
     """One number over the positions seen in training, a line a variant."""
     _plain(axes, title, "both")
     for name, known in shown.items():
@@ -92,28 +87,12 @@ def _curves(
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
-def _numbers(shown: Fields, number: Callable[[Fields], Bar | None]) -> list[Bar | None]:
-    return [number(known) for known in shown.values()]
-
-
-def _top1(known: Fields) -> Bar | None:
-    share = known["evaluation"].get("top1")
-    if share is None:
-        return None
-    return 100 * share, 100 * share_error(share, known["evaluation"]["positions"])
-
-
-def _value(known: Fields) -> Bar | None:
-    error = known["evaluation"].get("value_mse")
-    return None if error is None else (error, 0.0)
-
-
-def _speed(known: Fields) -> Bar | None:
-    return known["evaluations_per_second"], 0.0
+def _top1(evaluation: Fields) -> Bar | None:
+    share = evaluation.get("top1")
+    return None if share is None else (100 * share, 100 * share_error(share, evaluation["positions"]))
 
 
 def _bars(axes: Axes, title: str, bars: Sequence[Bar | None], colours: Mapping[str, str]) -> None:
-    """A bar a variant, its number beside it."""
     _plain(axes, title, "x")
     most = max((number + error for number, error in filter(None, bars)), default=1.0) or 1.0
     for at, (bar, colour) in enumerate(zip(bars, colours.values(), strict=True)):

@@ -1,6 +1,6 @@
 """A study: variants of one recipe trained under one budget, then measured and matched alike.
 
-    STUDY/NAME/        a variant's run (`keima.training.run.run_folder`), and its matches against the reference
+    STUDY/NAME/        a variant's run (`keima.training.run.checkpoint`), and its matches against the reference
     STUDY/study.json   all that is known so far; rewritten whole whenever a part is finished
     STUDY/table.md     the same for people
     STUDY/study.png    and as a picture
@@ -22,7 +22,6 @@ from pathlib import Path
 from keima.errors import BadRequest, KeimaError
 from keima.plain import Data, Fields
 from keima.systems.files.load import load
-from keima.systems.loss import loss_for
 from keima.systems.network import Network
 from keima.training.distill.comparison import first_board, standing
 from keima.training.run.loop import Watcher, train
@@ -30,11 +29,10 @@ from keima.training.run.metrics import FILE as METRICS
 from keima.training.run.metrics import read_metrics
 from keima.training.run.preflight import build_network, check_folder, check_store, find_world, position_filter
 from keima.training.run.recipe import Recipe
-from keima.training.run.sources import open_teacher
+from keima.training.run.sources import open_loss, open_teacher
 from keima.training.study.file import Study, Variant
 from keima.training.study.plot import draw_study
-from keima.training.study.record import Record, write_text
-from keima.training.study.table import markdown
+from keima.training.study.record import Record, markdown, write_text
 
 TABLE = "table.md"
 PICTURE = "study.png"
@@ -50,8 +48,7 @@ class Pairing:
     """A match to be played.
 
     Attributes:
-        variant, reference: names of the players.
-        network, reference_network: their files.
+        variant, reference: names of the players; their files follow each.
         limit: of both, as a player's option: "visits=100" or "seconds=0.1".
         size: of the board, (columns, rows), where the game has a choice.
         folder: where the match is kept.
@@ -107,16 +104,16 @@ def run_study(
         _train(record, variant, watch, say)
         _measure(record, variant, say, timing)
     _match_all(record, play, say)
-    _write_report(record)
+    write_text(folder / TABLE, markdown(record.contents))
+    try:
+        draw_study(folder / PICTURE, record.contents)
+    except OSError as error:
+        raise BadRequest(f"cannot be written: {error.strerror or error}", source=str(folder)) from error
     return record.contents
 
 
 def _check(variant: Variant, study: Study) -> None:
-    """See that a variant can be trained.
-
-    Raises:
-        BadRequest: it cannot; names it, and the key's line, which may be the recipe's for all.
-    """
+    """See that a variant can be trained. A BadRequest names it and the key's line, which may be the recipe's."""
     try:
         _check_recipe(variant.recipe(1), study)
     except BadRequest as error:
@@ -125,7 +122,6 @@ def _check(variant: Variant, study: Study) -> None:
 
 
 def _check_recipe(recipe: Recipe, study: Study) -> None:
-    """See that there are the recipe's network, games, loss and teacher."""
     if find_world(recipe).size > 1:
         raise recipe.error("run.devices", "a study trains one network after another in one process: devices = 1")
     network = build_network(recipe)
@@ -134,10 +130,7 @@ def _check_recipe(recipe: Recipe, study: Study) -> None:
         if getattr(recipe.data, key):
             check_store(recipe, key, network)
     position_filter(recipe)
-    try:
-        loss_for(network, recipe.loss.weights)
-    except BadRequest as error:
-        raise recipe.error("loss", error.message) from error
+    open_loss(recipe, network)
     if study.options.limits and "policy" not in network.output_names:
         raise recipe.error("network.name", "has no policy, so it cannot play matches: set games = 0 in [study]")
 
@@ -170,7 +163,6 @@ def _train(record: Record, variant: Variant, watch: Callable[[], Watcher], say: 
 
 
 def _steps(record: Record, variant: Variant, say: Callable[[str], None]) -> Data:
-    """How many steps a variant is trained, and what they were counted from."""
     study = record.study
     if study.options.seconds is None:
         return {"steps": study.steps(variant)}
@@ -204,11 +196,7 @@ class _Timer(Watcher):
 
 
 def seconds_a_step(recipe: Recipe, folder: Path, seconds: float) -> float:
-    """The mean time of a training step, loading and all, measured for so long on a run that is thrown away.
-
-    Raises:
-        KeimaError: as `train`.
-    """
+    """The mean time of a training step, loading and all, measured for so long on a run that is thrown away."""
     run = replace(recipe.run, steps=_NEVER, evaluate_every=_NEVER, checkpoint_every=_NEVER, log_every=_NEVER)
     timer = _Timer(seconds)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".timing.") as scratch, contextlib.suppress(_Enough):
@@ -247,14 +235,8 @@ def _measure(record: Record, variant: Variant, say: Callable[[str], None], timin
     network = load(str(record.network(variant)))
     recipe = record.study.reference.recipe(1)
     games = check_store(recipe, "test", network)
-    found = standing(
-        network,
-        games,
-        positions=options.held_out,
-        chosen=position_filter(recipe),
-        precision=options.precision,
-        seconds=timing,
-    )
+    chosen, precision = position_filter(recipe), options.precision
+    found = standing(network, games, positions=options.held_out, chosen=chosen, precision=precision, seconds=timing)
     known |= {**found.to_json(), "measured": how}
     record.write()
 
@@ -294,15 +276,3 @@ def _board(study: Study, network: Network) -> tuple[int, int]:
     if size:
         return size, size
     return first_board(check_store(study.reference.recipe(1), "test", network), network)
-
-
-# --- Report -----------------------------------------------------------------------------------------------------------
-
-
-def _write_report(record: Record) -> None:
-    """Write the table and the picture."""
-    write_text(record.folder / TABLE, markdown(record.contents))
-    try:
-        draw_study(record.folder / PICTURE, record.contents)
-    except OSError as error:
-        raise BadRequest(f"cannot be written: {error.strerror or error}", source=str(record.folder)) from error
