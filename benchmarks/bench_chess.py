@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from keima.games.chess import Position, board
-from keima.games.chess.ending import ONGOING, ending
-from keima.games.chess.perft import perft
+from keima.games.chess.kernels import ONGOING, ending, perft
 from keima.jit import njit
 from keima.systems.lc0.inputs import INPUT_FORMATS, PLANES, Lc0Encoding, encode_lc0
 
@@ -67,7 +66,7 @@ def _make_all(scratch: Any, states: Any, moves: Any, rounds: int) -> int:
 
 def main() -> None:
     for name, (fen, depth) in POSITIONS.items():
-        root = Position.from_fen(fen).state
+        root = Position.from_fen(fen).record
         nodes = perft(root, depth)
         seconds = best_seconds(lambda root=root, depth=depth: perft(root, depth))  # type: ignore[misc]
         print(
@@ -76,7 +75,7 @@ def main() -> None:
 
     states = board.new_states(256)
     moves = np.empty(board.MAX_MOVES, np.uint16)
-    _random_games(states, Position.start().state[0], moves, 1)
+    _random_games(states, Position.start().record[0], moves, 1)
     scratch = board.new_states(1)
     made = _make_all(scratch, states, moves, 20)
     seconds = best_seconds(lambda: _make_all(scratch, states, moves, 20))

@@ -143,8 +143,8 @@ def heads_of(answers: list[Answer]) -> Heads:
 
 def seed_of(position: Any) -> int:
     """A number that two positions share only if stones (pieces), side to move and repetitions are the same."""
-    if hasattr(position, "state"):
-        state = position.state[0]
+    if hasattr(position, "start_fen"):
+        state = position.record[0]
         facts = (state["pieces"].tobytes(), int(state["ours"]), int(state["side"]), int(state["castling"]))
     else:
         facts = (position.board[0]["stones"].tobytes(), int(position.history[0]["to_play"]))

@@ -112,7 +112,7 @@ def test_repetition_within_the_search_is_a_draw() -> None:
     """A winning side whose network is blind still sees that going back and forth gains nothing."""
 
     def losing(view: Any) -> Answer:
-        white = view.state[0]["side"] == 0
+        white = view.record[0]["side"] == 0
         answer = NETWORKS["uniform"](view)
         answer.value = -0.9 if white else 0.9
         return answer

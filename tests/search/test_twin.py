@@ -71,7 +71,7 @@ def test_lc0_with_moves_left() -> None:
     def answer(view: Any) -> Answer:
         found = random_answer(1858, left=True)(view)
         winning = 0.93 + 0.06 * found.value
-        found.value = winning if view.state[0]["side"] == 0 else -winning
+        found.value = winning if view.record[0]["side"] == 0 else -winning
         return found
 
     compare(position, answer, "lc0", 300)

@@ -9,7 +9,7 @@ Every bitboard and square inside a kernel is `uint64`: Numba turns a mixture of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -68,12 +68,14 @@ def _lines() -> tuple[Word, Word, Word, Word]:
                 for other in ray:
                     between[square][other], through[square][other] = passed, whole
                     passed |= 1 << other
-    as_words = (np.array(table, np.uint64) for table in (lower, upper, between, through))
-    return tuple(as_words)  # type: ignore[return-value]
+    return tuple(np.array(table, np.uint64) for table in (lower, upper, between, through))  # type: ignore[return-value]
+
+
+_WORD = types.uint64(types.uint64)
 
 
 def _intrinsic(function: Callable[..., Any]) -> Callable[[np.uint64], np.uint64]:
-    """`numba.extending.intrinsic`: callers see the kernel's signature, not the generator's."""
+    """Callers see the kernel's signature, not the generator's."""
     return cast(Callable[[np.uint64], np.uint64], intrinsic(function))
 
 
@@ -86,34 +88,30 @@ LINES = LOWER | UPPER
 @_intrinsic
 def popcount(typing_context: object, word: object) -> tuple[object, object]:
     """Number of squares in a bitboard, as uint64."""
-    return types.uint64(types.uint64), lambda _context, builder, _signature, args: builder.ctpop(args[0])
+    return _WORD, lambda c, builder, _, args: builder.ctpop(args[0])
 
 
 @_intrinsic
 def lowest(typing_context: object, word: object) -> tuple[object, object]:
     """The lowest square of a bitboard that is not empty, as uint64."""
-
-    def generate(context: Any, builder: Any, _signature: object, args: Sequence[object]) -> object:
-        return builder.cttz(args[0], context.get_constant(types.boolean, 1))
-
-    return types.uint64(types.uint64), generate
+    return _WORD, lambda c, builder, _, args: builder.cttz(args[0], c.get_constant(types.boolean, 1))
 
 
 @_intrinsic
 def highest(typing_context: object, word: object) -> tuple[object, object]:
     """The highest square of a bitboard that is not empty, as uint64."""
 
-    def generate(context: Any, builder: Any, _signature: object, args: Sequence[object]) -> object:
+    def generate(context: Any, builder: Any, _signature: object, args: list[object]) -> object:
         zeros = builder.ctlz(args[0], context.get_constant(types.boolean, 1))
         return builder.xor(zeros, context.get_constant(types.uint64, 63))
 
-    return types.uint64(types.uint64), generate
+    return _WORD, generate
 
 
 @_intrinsic
 def flip_ranks(typing_context: object, word: object) -> tuple[object, object]:
     """The bitboard with rank 1 and rank 8, 2 and 7, ... exchanged: one byte swap."""
-    return types.uint64(types.uint64), lambda _context, builder, _signature, args: builder.bswap(args[0])
+    return _WORD, lambda c, builder, _, args: builder.bswap(args[0])
 
 
 @njit

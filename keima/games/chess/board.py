@@ -99,14 +99,11 @@ STATE = np.dtype(
 
 
 def _keys(count: int) -> NDArray[np.uint64]:
-    """`count` fixed pseudo-random words (SplitMix64, Steele et al. 2014)."""
-    mask, found, seed = (1 << 64) - 1, [], 0x6B65696D61  # "keima"
-    for _ in range(count):
-        seed = (seed + 0x9E3779B97F4A7C15) & mask
-        word = ((seed ^ seed >> 30) * 0xBF58476D1CE4E5B9) & mask
-        word = ((word ^ word >> 27) * 0x94D049BB133111EB) & mask
-        found.append(word ^ word >> 31)
-    return np.array(found, np.uint64)
+    """`count` fixed pseudo-random words (SplitMix64, Steele et al. 2014) from the seed "keima"."""
+    words = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x6B65696D61)
+    words = (words ^ words >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ words >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return words ^ words >> np.uint64(31)
 
 
 _ALL_KEYS = _keys(2 * 6 * 64 + 64 + 8 + 1)
@@ -115,18 +112,11 @@ CASTLING_KEYS = _ALL_KEYS[768:832]  # by the rook's square of the real board
 EP_KEYS = _ALL_KEYS[832:840]  # by file
 SIDE_KEY = _ALL_KEYS[840]
 
-_SIX = np.uint64(6)
-_SEVEN = np.uint64(7)
-_EIGHT = np.uint64(8)
-_NINE = np.uint64(9)
-_TWELVE = np.uint64(12)
-_SIXTEEN = np.uint64(16)
-_FIFTY_SIX = np.uint64(56)
-_SQUARE = np.uint64(63)
+_SIX, _SEVEN, _EIGHT, _NINE, _TWELVE, _SIXTEEN, _FIFTY_SIX, _SQUARE = (
+    np.uint64(n) for n in (6, 7, 8, 9, 12, 16, 56, 63)
+)
 _C1, _D1, _F1, _G1 = np.uint64(2), np.uint64(3), np.uint64(5), np.uint64(6)
-_KIND_CASTLING = np.uint64(CASTLING)
-_KIND_EN_PASSANT = np.uint64(EN_PASSANT)
-_KIND_QUEEN = np.uint64(QUEEN)
+_KIND_CASTLING, _KIND_EN_PASSANT, _KIND_QUEEN = np.uint64(CASTLING), np.uint64(EN_PASSANT), np.uint64(QUEEN)
 
 
 def new_states(count: int) -> Records:
@@ -141,7 +131,7 @@ def join_states(states: Sequence[Records]) -> Records:
 
 @njit
 def king_square(b: Record) -> np.uint64:
-    """The square of the king of the side to move (uint64)."""
+    """The square of the king of the side to move."""
     return lowest(b.pieces[KING] & b.ours)
 
 

@@ -25,14 +25,11 @@ class ChessDrawing(Drawing[Position]):
 
     def board(self, position: Position) -> dict[str, object]:
         """`fen`; `check`: the square of a king in check."""
-        fen = position.fen()
+        fields: dict[str, object] = {"fen": position.fen()}
         if position.in_check:
-            king = "k" if position.to_play == "b" else "K"
-            for down, row in enumerate(fen.split(" ")[0].split("/")):
-                squares = "".join("." * int(sign) if sign.isdigit() else sign for sign in row)
-                if king in squares:
-                    return {"fen": fen, "check": f"{'abcdefgh'[squares.index(king)]}{8 - down}"}
-        return {"fen": fen}
+            king = "".join(position.rows()).index("k" if position.to_play == "b" else "K")
+            fields["check"] = f"{'abcdefgh'[king % 8]}{8 - king // 8}"
+        return fields
 
     def written(self, position: Position, moves: Sequence[str]) -> list[str] | None:
         """Standard algebraic notation."""
@@ -62,14 +59,9 @@ def draw_arrows(axes: Axes, position: Position, policy: Mapping[str, float]) -> 
     for square in range(64):
         x, y = square % 8, square // 8
         axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, color=_DARK if (x + y) % 2 else _LIGHT, zorder=1))
-    for y, row in enumerate(position.fen().split()[0].split("/")):
-        x = 0
-        for letter in row:
-            if letter.isdigit():
-                x += int(letter)
-                continue
-            _draw_piece(axes, letter, x, y)
-            x += 1
+    for index, letter in enumerate("".join(position.rows())):
+        if letter != ".":
+            _draw_piece(axes, letter, index % 8, index // 8)
     likely = sorted(policy.items(), key=lambda pair: -pair[1])[:LABELLED]
     for move, probability in reversed(likely):
         if probability >= LEAST_SHOWN:

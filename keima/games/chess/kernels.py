@@ -1,30 +1,38 @@
-"""Chess as the search knows it: moves made by the rules' own kernels, ends of games, mates, and keys of positions."""
+"""Chess as the search knows it, with the rules' own kernels: ends of games, mates, keys of positions; perft."""
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from keima.games.chess.attacks import LIGHT, ZERO, popcount
 from keima.games.chess.board import (
+    BISHOP,
     BOARD,
     KEYS,
+    KNIGHT,
     MAX_MOVES,
+    PAWN,
+    QUEEN,
+    ROOK,
     STATE,
     copy_board,
-    find_move,
     in_check,
     legal_moves,
     make,
     make_board,
 )
-from keima.games.chess.ending import CHECKMATE, ONGOING, ending
-from keima.games.chess.position import Position, _uci_code, move_name
 from keima.games.kernels import ONGOING as GOES_ON
-from keima.games.kernels import Kernels, chain
+from keima.games.kernels import Kernels, chain, moves_since
 from keima.jit import Record, Records, njit
 
+if TYPE_CHECKING:
+    from keima.games.chess.position import Position
+
+ONGOING, CHECKMATE, STALEMATE, INSUFFICIENT, FIFTY_MOVES, THREEFOLD = range(6)
 MATE_MOVES = 3
 """Mates by checks alone in so many moves are looked for at the root, before the search."""
 MATE_BUDGET = 30_000
@@ -39,6 +47,33 @@ SCRATCH = np.dtype(
     ],
     align=True,
 )
+
+
+@njit
+def insufficient_material(b: Record) -> bool:
+    """Whether no sequence of moves can mate: K v K, K+N v K, K+B v K, or only bishops on squares of one colour."""
+    if b.pieces[PAWN] | b.pieces[ROOK] | b.pieces[QUEEN]:
+        return False
+    if popcount(b.ours | b.theirs) < np.uint64(4):
+        return True
+    if b.pieces[KNIGHT]:
+        return False
+    return bool(b.pieces[BISHOP] & LIGHT == ZERO or b.pieces[BISHOP] & ~LIGHT == ZERO)
+
+
+@njit
+def ending(s: Record, move_count: int) -> int:
+    """Why a search stops at this STATE, given its number of legal moves: lc0's rules (`position.cc`).
+
+    CHECKMATE (the side to move has lost), STALEMATE, INSUFFICIENT, FIFTY_MOVES (100 plies), THREEFOLD, or ONGOING.
+    """
+    if move_count == 0:
+        return CHECKMATE if in_check(s) else STALEMATE
+    if insufficient_material(s):
+        return INSUFFICIENT
+    if s.rule50 >= 100:
+        return FIFTY_MOVES
+    return THREEFOLD if s.repetitions >= 2 else ONGOING
 
 
 @njit
@@ -165,20 +200,18 @@ def forced_win(p: Record, scratch: Record) -> tuple[int, int]:
 
 def name(position: Position, move: int, side: int) -> str:
     """The UCI name of a move made by `side`."""
-    return move_name(move, side, position.chess960)
+    return position.name(move, side)
 
 
 def code(position: Position, name: str) -> int:
     """The kernel's move of a UCI name."""
-    wanted = _uci_code(name)
-    return int(find_move(position.record[0], wanted, np.zeros(MAX_MOVES, np.uint16))) if wanted >= 0 else -1
+    return position.code(name)
 
 
 def moves_between(old: Position, new: Position) -> list[str] | None:
     """The moves that lead from one position to another of the same game; None where none do."""
-    known = len(old.moves)
     same = (old.start_fen, old.chess960) == (new.start_fen, new.chess960)
-    return list(new.moves[known:]) if same and new.moves[:known] == old.moves else None
+    return moves_since(old, new) if same else None
 
 
 KERNELS = Kernels(
@@ -198,3 +231,30 @@ KERNELS = Kernels(
     forced_win=forced_win,
     moves_between=moves_between,
 )
+
+
+@njit
+def _perft(boards: Records, moves: NDArray[np.uint16], depth: int) -> int:
+    """Leaves below `boards[depth]`; lower entries are working space."""
+    count = legal_moves(boards[depth], moves[depth])
+    if depth == 1:
+        return count
+    total = 0
+    for index in range(count):
+        boards[depth - 1] = boards[depth]
+        make_board(boards[depth - 1], moves[depth, index])
+        total += _perft(boards, moves, depth - 1)
+    return total
+
+
+@njit
+def _perft_from(s: Record, boards: Records, moves: NDArray[np.uint16], depth: int) -> int:
+    copy_board(boards[depth], s)
+    return _perft(boards, moves, depth)
+
+
+def perft(states: Records, depth: int) -> int:
+    """Number of move sequences of `depth` plies from `states[0]` (the last ply counted in bulk); 1 at depth 0."""
+    if depth == 0:
+        return 1
+    return int(_perft_from(states[0], np.zeros(depth + 1, BOARD), np.zeros((depth + 1, MAX_MOVES), np.uint16), depth))

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,11 @@ from numpy.typing import NDArray
 from keima.errors import BadPosition, IllegalMove
 from keima.games import fields as read
 from keima.games.chess import board
-from keima.games.chess.ending import insufficient_material
+from keima.games.chess.kernels import insufficient_material
+from keima.jit import Records
+
+if TYPE_CHECKING:
+    import chess
 
 START_FEN = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 
@@ -56,22 +60,20 @@ class Position:
     Make one with `Position.start()` or `Position.from_fen(...)`, go on with `.play(...)`.
 
     Attributes:
-        state: one `board.STATE` record, read-only; what encoders and the search read (`position.state[0]`).
+        record: `board.STATE` [1], read-only; what encoders and the search read.
         start_fen: the position the game was set up with.
         moves: UCI moves played since, as this position names them (castling e1g1, or e1h1 in Chess960).
         chess960: whether castling is named king-takes-rook, and may start from any squares of the first rank.
     """
 
-    state: NDArray[Any] = field(repr=False)
+    record: Records = field(repr=False)
     start_fen: str
     moves: tuple[str, ...] = ()
     chess960: bool = False
     game: ClassVar[str] = "chess"
 
-    @property
-    def record(self) -> NDArray[Any]:
-        """The position for kernels: `state`."""
-        return self.state
+    def __post_init__(self) -> None:
+        self.record.setflags(write=False)
 
     @staticmethod
     def start() -> Position:
@@ -95,9 +97,7 @@ class Position:
             IllegalMove: a move is malformed or illegal; `place` is its number.
         """
         text = START_FEN if fen is None else fen
-        state = _read_fen(text, chess960)
-        state.setflags(write=False)
-        return Position(state, text, (), chess960).play(*moves)
+        return Position(_read_fen(text, chess960), text, (), chess960).play(*moves)
 
     @classmethod
     def from_json(cls, fields: Mapping[str, object]) -> Position:
@@ -136,67 +136,74 @@ class Position:
         """
         if not moves:
             return self
-        state = board.join_states([self.state])
-        wanted = np.array([_uci_code(move) for move in moves], np.int32)
-        played = board.play_moves(state[0], wanted, np.empty(board.MAX_MOVES, np.uint16))
+        record = board.join_states([self.record])
+        wanted = np.array([uci_code(move) for move in moves], np.int32)
+        played = board.play_moves(record[0], wanted, np.empty(board.MAX_MOVES, np.uint16))
         if played < len(moves):
-            before = self.play(*moves[:played])
-            raise IllegalMove(
-                f"{moves[played]!r} is not a legal move in {before.fen()}",
-                place=f"move {len(before.moves) + 1}",
-            )
-        first = int(self.state["side"][0])
-        names = [move_name(int(move), (first + index) & 1, self.chess960) for index, move in enumerate(wanted)]
-        state.setflags(write=False)
-        return Position(state, self.start_fen, (*self.moves, *names), self.chess960)
+            message = f"{moves[played]!r} is not a legal move in {self.play(*moves[:played]).fen()}"
+            raise IllegalMove(message, place=f"move {len(self.moves) + played + 1}")
+        names = [self.name(move, (self._side + index) & 1) for index, move in enumerate(wanted.tolist())]
+        return Position(record, self.start_fen, (*self.moves, *names), self.chess960)
 
     @cached_property
     def legal_codes(self) -> NDArray[np.uint16]:
         """The legal moves as the kernel writes them (uint16 [k], from the side to move; see `board`)."""
         moves = np.empty(board.MAX_MOVES, np.uint16)
-        codes = moves[: board.legal_moves(self.state[0], moves)].copy()
+        codes = moves[: board.legal_moves(self.record[0], moves)].copy()
         codes.setflags(write=False)
         return codes
 
     def legal(self) -> list[str]:
         """The legal moves in UCI, in the kernel's order."""
-        side = int(self.state["side"][0])
-        return [move_name(code, side, self.chess960) for code in self.legal_codes.tolist()]
+        return [self.name(code, self._side) for code in self.legal_codes.tolist()]
 
     def is_legal(self, move: str) -> bool:
         """Whether the UCI move may be played here."""
-        code = _uci_code(move)
-        return code >= 0 and board.find_move(self.state[0], code, np.empty(board.MAX_MOVES, np.uint16)) >= 0
+        return self.code(move) >= 0
+
+    def code(self, move: str) -> int:
+        """The kernel's code of a UCI move, −1 if it is not legal here."""
+        wanted = uci_code(move)
+        return int(board.find_move(self.record[0], wanted, np.empty(board.MAX_MOVES, np.uint16))) if wanted >= 0 else -1
+
+    def name(self, code: int, side: int) -> str:
+        """The UCI name of a kernel's move made by `side` (0 white, 1 black); castling as `chess960` says."""
+        source, target, kind = code & 63, code >> 6 & 63, code >> 12
+        if kind == board.CASTLING and not self.chess960:
+            target = 2 if target < source else 6
+        flip = 56 if side else 0
+        name = _NAMES[(source ^ flip) * 64 + (target ^ flip)]
+        return name + _LETTERS[kind] if board.QUIET < kind <= board.QUEEN else name
 
     @property
     def to_play(self) -> str:
         """ "w" or "b"."""
-        return "b" if self.state["side"][0] else "w"
+        return "wb"[self._side]
 
     @property
     def halfmove_clock(self) -> int:
         """Plies since the last capture or pawn move."""
-        return int(self.state["rule50"][0])
+        return int(self.record["rule50"][0])
 
     @property
     def fullmove_number(self) -> int:
         """The number of the current move: 1 at the start, one more after each move of Black."""
-        return int(self.state["ply"][0]) // 2 + 1
+        return int(self.record["ply"][0]) // 2 + 1
 
     @property
     def repetitions(self) -> int:
         """How often this position occurred before in the game as known here: 0 when it is new, 2 at threefold."""
-        return int(self.state["repetitions"][0])
+        return int(self.record["repetitions"][0])
 
     @property
     def key(self) -> int:
         """The Zobrist key of pieces, side to move, castling rights and legal en passant (not of the history)."""
-        return int(self.state["hash"][0])
+        return int(self.record["hash"][0])
 
     @property
     def in_check(self) -> bool:
         """Whether the side to move stands in check."""
-        return bool(board.in_check(self.state[0]))
+        return bool(board.in_check(self.record[0]))
 
     @cached_property
     def outcome(self) -> Outcome | None:
@@ -208,7 +215,7 @@ class Position:
             if self.in_check:
                 return Outcome("checkmate", "w" if self.to_play == "b" else "b")
             return Outcome("stalemate")
-        if insufficient_material(self.state[0]):
+        if insufficient_material(self.record[0]):
             return Outcome("insufficient material")
         if self.halfmove_clock >= 150:
             return Outcome("seventy-five moves")
@@ -239,13 +246,12 @@ class Position:
 
     def fen(self) -> str:
         """The position as a FEN of six fields; the en passant square only where capturing there is legal (X-FEN)."""
-        drawing = self._rows()
-        rows = [re.sub(r"\.+", lambda empty: str(len(empty.group())), row) for row in drawing]
+        rows = self.rows()
+        placement = re.sub(r"\.+", lambda empty: str(len(empty[0])), "/".join(rows))
         ep = "-"
-        if self.state["ep_legal"][0]:
-            ep = _SQUARES[(int(self.state["ep"][0]).bit_length() - 1) ^ self._flip]
-        castling = _castling_field(self, drawing)
-        return f"{'/'.join(rows)} {self.to_play} {castling} {ep} {self.halfmove_clock} {self.fullmove_number}"
+        if self.record["ep_legal"][0]:
+            ep = _SQUARES[(int(self.record["ep"][0]).bit_length() - 1) ^ self._flip]
+        return f"{placement} {self.to_play} {self._castling(rows)} {ep} {self.halfmove_clock} {self.fullmove_number}"
 
     def san(self, move: str) -> str:
         """The UCI move in standard algebraic notation ("Nf3", "O-O", "exd8=Q+"), by python-chess.
@@ -253,7 +259,10 @@ class Position:
         Raises:
             IllegalMove: the move is not legal here.
         """
-        return str(self._oracle().san(self._oracle_move(move)))
+        oracle, code = self._oracle(), self.code(move)
+        if code < 0:
+            raise IllegalMove(f"{move!r} is not a legal move in {self.fen()}")
+        return oracle.san(oracle.parse_uci(self.name(code, self._side)))
 
     def parse_san(self, san: str) -> str:
         """The UCI name of a move in standard algebraic notation.
@@ -261,15 +270,15 @@ class Position:
         Raises:
             IllegalMove: no legal move has this name, or more than one.
         """
+        oracle = self._oracle()
         try:
-            move = self._oracle().parse_san(san)
+            return oracle.uci(oracle.parse_san(san))
         except ValueError as error:
             raise IllegalMove(f"{san!r} names no legal move in {self.fen()} ({error})") from None
-        return str(self._oracle().uci(move))
 
     def __str__(self) -> str:
         """The board from White's side, with coordinates, and whose turn it is."""
-        lines = [f"{8 - index} {' '.join(row)}" for index, row in enumerate(self._rows())]
+        lines = [f"{8 - index} {' '.join(row)}" for index, row in enumerate(self.rows())]
         side = "White" if self.to_play == "w" else "Black"
         return "\n".join([*lines, "  a b c d e f g h", f"{side} to move, move {self.fullmove_number}"])
 
@@ -281,50 +290,45 @@ class Position:
     def __hash__(self) -> int:
         return hash((self.start_fen, self.moves, self.chess960))
 
-    @property
-    def _flip(self) -> int:
-        return 56 if self.state["side"][0] else 0
-
-    def _rows(self) -> list[str]:
+    def rows(self) -> list[str]:
         """Eight strings of eight characters, rank 8 first; "." is an empty square."""
         squares = ["."] * 64
-        ours_white = self.to_play == "w"
-        pieces, ours = self.state["pieces"][0].tolist(), int(self.state["ours"][0])
+        pieces, ours = self.record["pieces"][0].tolist(), int(self.record["ours"][0])
         for square in range(64):
             for letter, mask in zip(_LETTERS, pieces, strict=True):
                 if mask >> square & 1:
-                    white = bool(ours >> square & 1) == ours_white
+                    white = bool(ours >> square & 1) == (self._side == 0)
                     squares[square ^ self._flip] = letter.upper() if white else letter
         return ["".join(squares[rank * 8 : rank * 8 + 8]) for rank in range(7, -1, -1)]
 
-    def _oracle(self) -> Any:
-        """This position as a `chess.Board`, without its history."""
+    @property
+    def _side(self) -> int:
+        return int(self.record["side"][0])
+
+    @property
+    def _flip(self) -> int:
+        return 56 * self._side
+
+    def _oracle(self) -> chess.Board:
+        """This position for python-chess, without its history."""
         import chess
 
         return chess.Board(self.fen(), chess960=self.chess960)
 
-    def _oracle_move(self, move: str) -> Any:
-        """The UCI move as a `chess.Move` of `_oracle()`."""
-        import chess
-
-        code = _uci_code(move)
-        found = board.find_move(self.state[0], code, np.empty(board.MAX_MOVES, np.uint16)) if code >= 0 else -1
-        if found < 0:
-            raise IllegalMove(f"{move!r} is not a legal move in {self.fen()}")
-        return chess.Move.from_uci(move_name(found, int(self.state["side"][0]), self.chess960))
-
-
-def move_name(code: int, side: int, chess960: bool) -> str:
-    """The UCI name of a kernel's move made by `side` (0 white, 1 black); castling as `chess960` says."""
-    source, target, kind = code & 63, code >> 6 & 63, code >> 12
-    if kind == board.CASTLING and not chess960:
-        target = 2 if target < source else 6
-    flip = 56 if side else 0
-    name = _NAMES[(source ^ flip) * 64 + (target ^ flip)]
-    return name + _LETTERS[kind] if board.QUIET < kind <= board.QUEEN else name
+    def _castling(self, rows: list[str]) -> str:
+        """The third field of the FEN: KQkq, or a file's letter where another rook stands further out (X-FEN)."""
+        rights, found = int(self.record["castling"][0]), ""
+        for rank, row, king_letter, rook_letter in ((0, rows[7], "K", "R"), (7, rows[0], "k", "r")):
+            files = [file for file in range(7, -1, -1) if rights >> ((rank * 8 + file) ^ self._flip) & 1]
+            king = row.find(king_letter)
+            for file in files:
+                outside = row[:file] if file < king else row[file + 1 :]
+                letter = "abcdefgh"[file] if rook_letter in outside else ("q" if file < king else "k")
+                found += letter.upper() if rank == 0 else letter
+        return found or "-"
 
 
-def _uci_code(move: str) -> int:
+def uci_code(move: str) -> int:
     """A UCI move as `board.find_move` wants it: from | to << 6 | promotion << 12 on the real board; -1 if malformed."""
     match = _UCI.fullmatch(move) if isinstance(move, str) else None
     if match is None:
@@ -337,7 +341,7 @@ def _refuse(fen: str, reason: str) -> BadPosition:
     return BadPosition(f"{reason} (FEN {fen!r})")
 
 
-def _read_fen(fen: str, chess960: bool) -> NDArray[Any]:
+def _read_fen(fen: str, chess960: bool) -> Records:
     """One STATE record from a FEN; refuses what cannot occur."""
     if len(fen) > _LONGEST_FEN:
         raise _refuse(fen[:40] + "…", f"a FEN has at most {_LONGEST_FEN} characters, not {len(fen)}")
@@ -464,18 +468,3 @@ def _read_number(fen: str, text: str, what: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 6):
         raise _refuse(fen, f"the {what} is a whole number, not {text!r}")
     return int(text)
-
-
-def _castling_field(position: Position, rows: list[str]) -> str:
-    """The third field of the FEN: KQkq, or a file's letter where another rook stands further out (X-FEN)."""
-    flip = position._flip
-    rights = int(position.state["castling"][0])
-    found = ""
-    for rank, row, king_letter, rook_letter in ((0, rows[7], "K", "R"), (7, rows[0], "k", "r")):
-        files = [file for file in range(7, -1, -1) if rights >> ((rank * 8 + file) ^ flip) & 1]
-        king = row.find(king_letter)
-        for file in files:
-            outside = row[:file] if file < king else row[file + 1 :]
-            letter = "abcdefgh"[file] if rook_letter in outside else ("q" if file < king else "k")
-            found += letter.upper() if rank == 0 else letter
-    return found or "-"

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keima.games.chess import Position, attacks, board
-from keima.games.chess import ending as ending_of
-from keima.games.chess.perft import perft
+from keima.games.chess import kernels as ending_of
+from keima.games.chess.kernels import perft
 from keima.jit import njit
 
 START = chess.STARTING_FEN
@@ -50,26 +50,26 @@ def counts(table: dict[str, tuple[int, ...]], slow: bool) -> list[tuple[str, int
 
 @pytest.mark.parametrize(("fen", "depth", "count"), counts(COUNTS, slow=False))
 def test_perft_equals_the_published_counts(fen: str, depth: int, count: int) -> None:
-    assert perft(Position.from_fen(fen).state, depth) == count
+    assert perft(Position.from_fen(fen).record, depth) == count
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("fen", "depth", "count"), counts(COUNTS, slow=True))
 def test_perft_equals_the_published_counts_deep_down(fen: str, depth: int, count: int) -> None:
-    assert perft(Position.from_fen(fen).state, depth) == count
+    assert perft(Position.from_fen(fen).record, depth) == count
 
 
 @pytest.mark.parametrize(("fen", "depth", "count"), counts(COUNTS_960, slow=False))
 def test_perft_equals_the_published_chess960_counts(fen: str, depth: int, count: int) -> None:
-    assert perft(Position.from_fen(fen, chess960=True).state, depth) == count
+    assert perft(Position.from_fen(fen, chess960=True).record, depth) == count
 
 
 def test_perft_of_nothing_is_one_and_leaves_the_position_alone() -> None:
     position = Position.from_fen(KIWIPETE)
-    before = position.state.tobytes()
-    assert perft(position.state, 0) == 1
-    perft(position.state, 3)
-    assert position.state.tobytes() == before
+    before = position.record.tobytes()
+    assert perft(position.record, 0) == 1
+    perft(position.record, 3)
+    assert position.record.tobytes() == before
 
 
 @njit
@@ -115,7 +115,7 @@ def play_beside_python_chess(oracle: chess.Board, seed: int, plies: int) -> None
         assert position.fen() == oracle.fen()
         assert position.in_check == oracle.is_check()
         assert position.repetitions == repetitions(oracle)
-        assert ending_of.insufficient_material(position.state[0]) == oracle.is_insufficient_material()
+        assert ending_of.insufficient_material(position.record[0]) == oracle.is_insufficient_material()
         assert position.is_over == (oracle.outcome() is not None)
         if not moves:
             return
@@ -179,11 +179,11 @@ def _make_on_a_copy(states: object, move: int) -> None:
 
 
 def test_a_state_copied_by_assignment_is_independent() -> None:
-    states = np.concatenate([Position.start().state, board.new_states(1)])
+    states = np.concatenate([Position.start().record, board.new_states(1)])
     before = states[0].tobytes()
     _make_on_a_copy(states, 12 | 28 << 6)
     assert states[0].tobytes() == before
-    played = Position.start().play("e2e4").state
+    played = Position.start().play("e2e4").record
     assert states[1].tobytes() == played[0].tobytes()
 
 
@@ -194,7 +194,7 @@ def test_a_state_has_no_padding() -> None:
 
 def test_the_search_stops_where_lc0_stops() -> None:
     def ending(position: Position) -> int:
-        return int(ending_of.ending(position.state[0], len(position.legal_codes)))
+        return int(ending_of.ending(position.record[0], len(position.legal_codes)))
 
     dance = ["g1f3", "g8f6", "f3g1", "f6g8"]
     assert ending(Position.start()) == ending_of.ONGOING

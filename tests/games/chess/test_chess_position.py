@@ -48,11 +48,11 @@ def test_a_game_from_the_start() -> None:
 
 def test_playing_leaves_the_position_alone() -> None:
     start = Position.start()
-    before = start.state.tobytes()
+    before = start.record.tobytes()
     start.play("e2e4", "e7e5")
-    assert start.state.tobytes() == before
+    assert start.record.tobytes() == before
     with pytest.raises(ValueError, match="read-only"):
-        start.state["rule50"] = 3
+        start.record["rule50"] = 3
     with pytest.raises(AttributeError):
         start.chess960 = True  # type: ignore[misc]
 

@@ -300,7 +300,7 @@ def test_the_canonical_transform_of_lc0s_own_tests(fen: str, transform: int, our
     position = Position.from_fen(fen)
     batch = Lc0Encoding("canonical", "no").encode([position])
     planes = batch.inputs["planes"][0]
-    assert batch.context["transform"].tolist() == [transform] == [choose_transform(position.state[0])]
+    assert batch.context["transform"].tolist() == [transform] == [choose_transform(position.record[0])]
     assert as_number(planes[5]) == 1 << our_king
     assert as_number(planes[11]) == 1 << their_king
 
@@ -333,7 +333,7 @@ def test_rows_of_a_batch_do_not_depend_on_each_other() -> None:
 
 
 def test_the_batch_kernel_overwrites_what_was_there() -> None:
-    states = Position.start().play("e2e4").state
+    states = Position.start().play("e2e4").record
     planes, transforms = np.full((1, 112, 8, 8), 7, np.float32), np.full(1, 9, np.int64)
     encode_lc0(states, 1, 1, planes, transforms)
     np.testing.assert_array_equal(planes, Lc0Encoding().encode([Position.start().play("e2e4")]).inputs["planes"])

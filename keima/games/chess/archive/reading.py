@@ -17,19 +17,19 @@ from numpy.typing import NDArray
 
 from keima.errors import BadPosition, BadRecord
 from keima.games.chess import board
-from keima.games.chess.position import START_FEN, Position
-from keima.games.chess.records import GameRecord, read_pgn_text
+from keima.games.chess.position import START_FEN, Position, uci_code
+from keima.games.chess.records import RESULTS, GameRecord, read_pgn_text
 from keima.games.rows import Row, game_key, iso_date
 from keima.jit import Record, njit
 
 NOT_PLAIN = -1
-_UNKNOWN_RESULT, _WHITE_WON, _BLACK_WON, _DRAWN = range(4)
-_RESULTS = ("*", "1-0", "0-1", "1/2-1/2")
 _WINNERS = {"1-0": 1, "0-1": -1, "1/2-1/2": 0}
 _MAX_ELO = 9999
-_OPEN, _CLOSE, _BRACE, _BRACE_END, _SEMICOLON, _DOLLAR, _DOT, _STAR, _DASH, _SLASH = (ord(c) for c in "(){};$.*-/")
+_OPEN, _CLOSE, _BRACE, _BRACE_END, _SEMICOLON, _DOLLAR, _DOT, _DASH = (ord(c) for c in "(){};$.-")
 _PLUS, _HASH, _BANG, _ASK, _EQUALS, _X, _O = (ord(c) for c in "+#!?=xO")
-_N, _B, _R, _Q, _K, _A, _H, _0, _1, _2, _8, _9 = (ord(c) for c in "NBRQKah01289")
+_A, _H, _0, _1, _8, _9 = (ord(c) for c in "ah0189")
+_PIECE_OF = np.array([max(0, "PNBRQK".find(chr(c))) for c in range(256)])
+"""The piece type of a letter NBRQK; PAWN for all else."""
 
 
 @njit
@@ -69,37 +69,6 @@ def _variation_end(text: NDArray[np.uint8], i: int) -> int:
 
 
 @njit
-def _result_at(text: NDArray[np.uint8], i: int) -> int:
-    """Which result is written at `i`, counted as in `_RESULTS`; NOT_PLAIN if none."""
-    n = len(text) - i
-    if text[i] == _STAR:
-        return _UNKNOWN_RESULT
-    if n >= 3 and text[i + 1] == _DASH and text[i] == _1 and text[i + 2] == _0:
-        return _WHITE_WON
-    if n >= 3 and text[i + 1] == _DASH and text[i] == _0 and text[i + 2] == _1:
-        return _BLACK_WON
-    if n >= 7 and text[i] == _1 and text[i + 1] == _SLASH and text[i + 2] == _2 and text[i + 3] == _DASH:
-        return _DRAWN if text[i + 4] == _1 and text[i + 5] == _SLASH and text[i + 6] == _2 else NOT_PLAIN
-    return NOT_PLAIN
-
-
-@njit
-def _piece_of(c: int) -> int:
-    """The piece type of a letter NBRQK, or PAWN."""
-    if c == _N:
-        return board.KNIGHT
-    if c == _B:
-        return board.BISHOP
-    if c == _R:
-        return board.ROOK
-    if c == _Q:
-        return board.QUEEN
-    if c == _K:
-        return board.KING
-    return board.PAWN
-
-
-@njit
 def _castling_move(count: int, legal: NDArray[np.uint16], name: NDArray[np.uint8]) -> int:
     """The legal castling move called O-O or O-O-O, or NOT_PLAIN."""
     if len(name) not in (3, 5):
@@ -122,11 +91,11 @@ def _find_san(b: Record, text: NDArray[np.uint8], begin: int, end: int, legal: N
         end -= 1
     if text[begin] == _O:
         return _castling_move(count, legal, text[begin:end])
-    piece = _piece_of(int(text[begin]))
+    piece = _PIECE_OF[text[begin]]
     i = begin + (piece != board.PAWN)
     promotion = 0
     if end - i >= 4 and text[end - 2] == _EQUALS:
-        promotion = _piece_of(int(text[end - 1]))
+        promotion = _PIECE_OF[text[end - 1]]
         if piece != board.PAWN or promotion == board.PAWN or promotion == board.KING:
             return NOT_PLAIN
         end -= 2
@@ -192,7 +161,7 @@ def _skip(text: NDArray[np.uint8], i: int, count: int) -> int:
         elif c == _BRACE:
             i = _comment_end(text, i)
         elif c == _OPEN:
-            i = _variation_end(text, i) if count else n
+            i = _variation_end(text, i) if count else n + 1
         elif c == _DOLLAR:
             i += 1
             while i < n and _is_digit(text[i]):
@@ -218,26 +187,23 @@ def _number_end(text: NDArray[np.uint8], begin: int, end: int) -> int:
     """The index after a move number and its dots; beyond the text if it is none."""
     for k in range(begin, end):
         if not _is_digit(text[k]):
-            return len(text)
+            return len(text) + 1
     if end >= len(text) or text[end] != _DOT:
-        return len(text)
+        return len(text) + 1
     while end < len(text) and text[end] == _DOT:
         end += 1
     return end
 
 
 @njit
-def read_moves(
-    b: Record, text: NDArray[np.uint8], moves: NDArray[np.uint16], legal: NDArray[np.uint16], result: NDArray[np.int64]
-) -> int:
-    """The moves of a plain movetext, up to and with its result.
+def read_moves(b: Record, text: NDArray[np.uint8], moves: NDArray[np.uint16], legal: NDArray[np.uint16]) -> int:
+    """The moves of a plain movetext, its result left out.
 
     Args:
         b: BOARD or STATE at the start; the moves are made on it.
         text: uint8 [n].
         moves: written: the kernel's codes; uint16, room for n // 2 moves.
         legal: working space, uint16 [MAX_MOVES].
-        result: written: the result at the end, an index of `_RESULTS`; int64 [1].
 
     Returns:
         How many moves, or NOT_PLAIN.
@@ -246,13 +212,6 @@ def read_moves(
     i = _skip(text, 0, count)
     while i < len(text):
         end = _token_end(text, i)
-        found = _result_at(text, i)
-        if found != NOT_PLAIN:
-            result[0] = found
-            rest = i + len(_RESULTS[found])
-            while rest < len(text) and _is_space(text[rest]):
-                rest += 1
-            return count if rest == len(text) else NOT_PLAIN
         if _is_digit(text[i]):
             i = _number_end(text, i, end)
         else:
@@ -264,7 +223,7 @@ def read_moves(
             board.make_board(b, np.uint16(move))  # type: ignore[arg-type]
             i = end
         i = _skip(text, i, count)
-    return NOT_PLAIN
+    return count if i == len(text) else NOT_PLAIN
 
 
 class ChessReader:
@@ -279,7 +238,6 @@ class ChessReader:
         self._start = Position.start()
         self._state = board.new_states(1)
         self._legal = np.empty(board.MAX_MOVES, np.uint16)
-        self._result = np.zeros(1, np.int64)
 
     def read(self, text: bytes) -> Iterator[Row | BadRecord]:
         """The rows of the games in a piece of PGN that holds one, or, where it is not plain, perhaps more or none."""
@@ -293,20 +251,24 @@ class ChessReader:
     def _read_plain(self, text: bytes) -> Row | None:
         """The row if the game is plain and sound; None leaves it, and its errors, to the other reader."""
         head = _HEAD.match(text)
-        if head is None or _NOT_PLAIN_MOVES.search(text, head.end()):
+        moved = text.rstrip()
+        written = next((result for result in RESULTS if moved.endswith(result.encode())), None)
+        if head is None or written is None or _NOT_PLAIN_MOVES.search(text, head.end()):
+            return None
+        last = len(moved) - len(written)
+        if last < head.end() or text[last - 1] not in b" \t\n\v\f\r)}.":
             return None
         tags = {name.decode("ascii"): _decode(value) for name, value in _TAG.findall(head[0])}
         start = self._plain_start(tags)
         if start is None:
             return None
         moves = np.empty(len(text) // 2 + 1, np.uint16)
-        self._state.view(np.uint8)[:] = start.state.view(np.uint8)
-        played = np.frombuffer(text, np.uint8)[head.end() :]
-        count = read_moves(self._state[0], played, moves, self._legal, self._result)
+        self._state.view(np.uint8)[:] = start.record.view(np.uint8)
+        count = read_moves(self._state[0], np.frombuffer(text, np.uint8)[head.end() : last], moves, self._legal)
         if count == NOT_PLAIN:
             return None
         result = tags.get("Result", "*")
-        return _row(tags, moves[:count], start, _RESULTS[self._result[0]] if result == "*" else result)
+        return _row(tags, moves[:count], start, written if result == "*" else result)
 
     def _plain_start(self, tags: Mapping[str, str]) -> Position | None:
         """Where the game begins; None for Chess960 and other variants, and for a FEN that is bent or impossible."""
@@ -320,8 +282,8 @@ class ChessReader:
 
     def _row_of(self, record: GameRecord) -> Row:
         """The row of a game that the other reader read."""
-        state = board.join_states([record.start.state])
-        codes = np.array([_uci_code(move) for move in record.moves], np.int32)
+        state = board.join_states([record.start.record])
+        codes = np.array([uci_code(move) for move in record.moves], np.int32)
         board.play_moves(state[0], codes, self._legal)
         return _row(record.headers, codes.astype(np.uint16), record.start, record.result)
 
@@ -331,13 +293,6 @@ _TAG = re.compile(rb'\[([A-Za-z0-9_]+) +"([^"]*)"\]')
 _NOT_PLAIN_MOVES = re.compile(rb"\n(?:[ \t]*\r?\n\s*\S|%)|\A%")
 """An empty line, which ends a game, or a line that PGN hides."""
 _PLAIN_FEN = re.compile(r"[1-8KQRBNPkqrbnp/]+ [wb] (?:-|K?Q?k?q?) (?:-|[a-h][36]) [0-9]{1,4} [0-9]{1,4}")
-_PROMOTIONS = "pnbrq"
-
-
-def _uci_code(move: str) -> int:
-    """A UCI move as `board.play_moves` wants it."""
-    source, target = (ord(move[i]) - 97 + (ord(move[i + 1]) - 49) * 8 for i in (0, 2))
-    return source | target << 6 | (_PROMOTIONS.index(move[4]) << 12 if len(move) > 4 else 0)
 
 
 def _decode(text: bytes) -> str:
