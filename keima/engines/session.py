@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypedDict
 
 from keima.search.limits import Limits
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _POLL = 0.01
 """Seconds between looks at a search that was asked to stop; it is asked again at each."""
+_PREPARING_VISITS = 24
 
 
 class Watch(TypedDict, total=False):
@@ -44,9 +46,7 @@ class SearchThread:
         self._thread: threading.Thread | None = None
         self._search: Search | None = None
         self._asked_to_stop = threading.Event()
-        self._over = threading.Event()
-        self._result: SearchResult | None = None
-        self._error: BaseException | None = None
+        self._found: Future[SearchResult] = Future()
         self.seconds = 0.0
         """Wall-clock time of the last search that ended."""
 
@@ -55,37 +55,29 @@ class SearchThread:
         """Is a search under way?"""
         return self._thread is not None and self._thread.is_alive()
 
-    def start(
-        self,
-        search: Search,
-        limits: Limits,
-        *,
-        on_end: OnEnd | None = None,
-        **options: Unpack[Watch],
-    ) -> None:
-        """Start a search; one still under way is cancelled first.
+    def start(self, search: Search, limits: Limits, *, on_end: OnEnd | None = None, **options: Unpack[Watch]) -> None:
+        """Start a search whose position is set; one still under way is cancelled first.
 
-        Args:
-            search: its position is set already.
-            limits: when it ends of itself.
-            on_end: called on the search's thread with its result, or with the error that ended it.
-            options: of `Search.run`.
+        `on_end` is called on the search's thread with its result, or with the error that ended it; `options` are those
+        of `Search.run`.
         """
         self.cancel()
         self._asked_to_stop.clear()
-        self._over.clear()
-        self._search, self._result, self._error = search, None, None
+        self._search = search
+        found = self._found = Future()
 
         def work() -> None:
             started = time.monotonic()
+            result, problem = None, None
             try:
-                self._result = search.run(limits, **options)
+                result = search.run(limits, **options)
+                found.set_result(result)
             except BaseException as error:
-                self._error = error
-            self._over.set()
+                problem = error
+                found.set_exception(error)
             self.seconds = time.monotonic() - started
             if on_end is not None:
-                on_end(self._result, self._error)
+                on_end(result, problem)
 
         self._thread = threading.Thread(target=work, name="search", daemon=True)
         self._thread.start()
@@ -93,8 +85,7 @@ class SearchThread:
     def stop(self) -> None:
         """Ask the search to end; returns at once."""
         self._asked_to_stop.set()
-        search = self._search
-        if search is not None:
+        if (search := self._search) is not None:
             search.stop()
 
     @property
@@ -105,33 +96,21 @@ class SearchThread:
     def wait(self) -> SearchResult:
         """The result of the search, when it has ended; an error that ended it is raised here."""
         self._join()
-        if self._error is not None:
-            raise self._error
-        assert self._result is not None, "no search was started"
-        return self._result
+        return self._found.result(timeout=0)
 
-    def cancel(self) -> SearchResult | None:
-        """End the search if one is under way, and return what it found; None if there is none, or it failed."""
-        if self._thread is None:
-            return None
-        if not self._over.is_set():
+    def cancel(self) -> None:
+        """End the search if one is under way, and wait for its end."""
+        if self._thread is not None and not self._found.done():
             self.stop()
         self._join()
-        return self._result
 
     def _join(self) -> None:
-        """Wait for the thread; a stop that came before the search was listening is said again.
-
-        Not to a search that is over, whose thread may still be telling its result: the stop would end the next run.
-        """
+        """Wait for the thread; a stop that came before the search was listening is said again, unless it is over."""
         thread = self._thread
         while thread is not None and thread.is_alive():
             thread.join(_POLL)
-            if self._asked_to_stop.is_set() and not self._over.is_set() and self._search is not None:
-                self._search.stop()
-
-
-_PREPARING_VISITS = 24
+            if self._asked_to_stop.is_set() and not self._found.done():
+                self.stop()
 
 
 def prepare(search: Search, position: Position) -> None:

@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from keima.search.report import PV_LENGTH, MoveInfo, mean
-from keima.search.tree import principal_variation
-
-if TYPE_CHECKING:
-    from keima.search.search import Search
-    from keima.search.tree import Tree
-    from keima.systems.parameters import Parameters
+from keima.search.search import Search
+from keima.search.tree import Tree, principal_variation
+from keima.systems.parameters import Parameters
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ import torch
 
 from keima.engines.gtp.client import EngineFault
 from keima.engines.match.game import FIRST, SECOND, GameRules, TimeControl, play_game
-from keima.engines.match.network_players import PolicyPlayer, SearchPlayer
 from keima.engines.match.players import GameState, Settings, parse_player
-from keima.engines.match.roster import Networks, make_player
+from keima.engines.match.roster import Networks, PolicyPlayer, SearchPlayer, make_player
 from keima.errors import BadRequest, BadWeights
 from keima.games import chess, go
 from keima.games.go.playing import PLAYING, result_of, score_without, without_history

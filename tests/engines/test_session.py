@@ -77,4 +77,5 @@ def test_an_error_of_the_search_is_raised_where_it_is_waited_for() -> None:
     thread.start(BrokenSearch(), Limits())
     with pytest.raises(ValueError, match="broken"):
         thread.wait()
-    assert thread.cancel() is None
+    thread.cancel()
+    assert not thread.running

@@ -1,12 +1,11 @@
 """Answers of KataGo's JSON analysis protocol: a search's result as the fields documented there.
 
-Sources: KataGo v1.17.2 `docs/Analysis_Engine.md`; `cpp/search/searchresults.cpp`, `getAnalysisJson`;
-`cpp/program/playutils.cpp`, `getHackedLCBForWinrate`. What differs here stands in `docs/analysis.md`.
+Sources: KataGo v1.17.2 `docs/Analysis_Engine.md`; `cpp/search/searchresults.cpp`, `getAnalysisJson`. What differs here
+stands in `docs/analysis.md`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from keima.engines.analysis.query import Task
 from keima.engines.analysis.settings import TO_MOVE
-from keima.engines.tree_view import Inside
+from keima.engines.tree_view import Inside, lower_bounds
 from keima.games.analysis import rounded
 from keima.inference.evaluation import Evaluation
 from keima.plain import Data
@@ -29,10 +28,7 @@ Json = Data
 class Ownerships:
     """Ownership beyond a search's own average, each [ysize, xsize], +1 = the side to move at the root.
 
-    Attributes:
-        moves: after each move.
-        moves_stdev: its standard deviation along the move's variation.
-        root_stdev: the root's, over all variations.
+    After each move, its standard deviation along the move's variation, and the root's over all variations.
     """
 
     moves: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
@@ -42,16 +38,7 @@ class Ownerships:
 
 @dataclass(frozen=True)
 class Findings:
-    """Everything an answer is made of.
-
-    Attributes:
-        result: of the search.
-        parameters: it searched with.
-        inside: numbers from the tree, or None.
-        raw: the network's answer for the root, or None.
-        human: the human network's, or None.
-        ownerships: of moves.
-    """
+    """Everything an answer is made of: of the search, and of the root what the network (`raw`) and the human's say."""
 
     result: SearchResult
     parameters: Parameters
@@ -67,14 +54,8 @@ def no_results(task: Task) -> Json:
 
 
 def make_answer(task: Task, findings: Findings, during: bool) -> Json:
-    """The answer for a task.
-
-    Args:
-        task: what was asked.
-        findings: what was found.
-        during: whether the search goes on.
-    """
-    result = with_outcome(task, findings.result)
+    """The answer for a task, while its search goes on or in the end."""
+    result = _with_outcome(task, findings.result)
     findings = replace(findings, result=result)
     sign = _sign(task)
     answer: Json = {
@@ -95,7 +76,7 @@ def make_answer(task: Task, findings: Findings, during: bool) -> Json:
     return answer
 
 
-def with_outcome(task: Task, result: SearchResult) -> SearchResult:
+def _with_outcome(task: Task, result: SearchResult) -> SearchResult:
     """The result, with the value of the outcome where the game has ended and no search goes on."""
     value = task.game.outcome(task.position)
     if value is None:
@@ -106,17 +87,13 @@ def with_outcome(task: Task, result: SearchResult) -> SearchResult:
 
 def _sign(task: Task) -> float:
     """1 where values are reported for the side to move, −1 where for the other."""
-    perspective = task.settings.perspective
-    if perspective == TO_MOVE:
-        return 1.0
-    sides = task.game.sides
+    perspective, sides = task.settings.perspective, task.game.sides
     side = sides.get(perspective or "", next(iter(sides.values())))
-    return 1.0 if side == task.to_play else -1.0
+    return 1.0 if perspective == TO_MOVE or side == task.to_play else -1.0
 
 
 def _move_info(task: Task, findings: Findings, info: MoveInfo, sign: float) -> Json:
-    """One of `moveInfos`."""
-    lcb, utility_lcb = _bounds(info, findings.parameters)
+    lcb, utility_lcb = lower_bounds(info, findings.parameters)
     most = max(other.visits for other in findings.result.moves)
     found: Json = {
         "move": info.move,
@@ -154,18 +131,6 @@ def _move_info(task: Task, findings: Findings, info: MoveInfo, sign: float) -> J
     return found
 
 
-def _bounds(info: MoveInfo, parameters: Parameters) -> tuple[float, float]:
-    """Lower confidence bounds for the side to move: of the win rate, in [0, 1] and beyond, and of the utility.
-
-    As in KataGo, the radius is the utility's, scaled by what winning counts in it. Moves of a single visit have a bound
-    twice the whole range below.
-    """
-    widest = 1 + parameters.utility.static_score + parameters.utility.dynamic_score
-    bound = info.lcb if math.isfinite(info.lcb) else -2 * widest
-    radius = info.utility - info.lcb if math.isfinite(info.lcb) else 2 * widest
-    return 0.5 * (1 + info.value) - 0.5 * radius / widest, bound
-
-
 def _chances(info: MoveInfo | SearchResult, sign: float) -> Json:
     """What games without points have in their place: win, draw, loss; plies left; a forced win or loss."""
     win, loss = (info.win, info.loss) if sign > 0 else (info.loss, info.win)
@@ -183,7 +148,6 @@ def _scores(lead: float, score: float, stdev: float | None) -> Json:
 
 
 def _root_info(task: Task, findings: Findings, sign: float) -> Json:
-    """`rootInfo`."""
     result = findings.result
     found: Json = {
         "currentPlayer": task.to_play,
@@ -227,7 +191,6 @@ def _raw_numbers(raw: Evaluation, sign: float) -> Json:
 
 
 def _human_numbers(human: Evaluation, sign: float) -> Json:
-    """What the human network says of the root."""
     names = {
         "humanScoreStdev": ("score_stdev", 1.0),
         "humanStWrError": ("shortterm_winloss_error", 0.5),

@@ -18,9 +18,11 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, cast
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import IO, cast
 
+from keima import __version__
 from keima.engines.analysis.answer import Findings, Json, Ownerships, make_answer, no_results, spread
 from keima.engines.analysis.query import Task, read_query, read_turn_numbers
 from keima.engines.analysis.settings import Settings
@@ -29,20 +31,13 @@ from keima.errors import BadPosition, KeimaError
 from keima.games.analysis import Move, QueryError
 from keima.games.position import Position
 from keima.games.positions import MAX_LINE, parse_json
-from keima.inference.evaluation import Evaluation
+from keima.inference.evaluator import Evaluator
 from keima.search.limits import Limits
 from keima.search.report import SearchResult
+from keima.search.search import Search
+from keima.systems.parameters import Number
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from keima.inference.evaluator import Evaluator
-    from keima.search.search import Search
-    from keima.systems.parameters import Number
-
-    OpenSearch = Callable[[Evaluator, Mapping[str, Number]], Search]
-
+OpenSearch = Callable[[Evaluator, Mapping[str, Number]], Search]
 PROFILE = "profile"
 """The option of an encoding that `humanSLProfile` sets."""
 PROTOCOL = "1.17.2"
@@ -60,13 +55,17 @@ class _Job:
     taken: bool = False
     terminated: bool = False
 
+    def terminate(self) -> None:
+        self.terminated = True
+        if self.search is not None:
+            self.search.stop()
+
 
 class AnalysisEngine:
     """Answers queries until the input ends.
 
     Args:
-        evaluator: of the network that is searched with.
-        open_search: makes a search of it, with the options of a query bound, and some parameters set by their names.
+        open_search: makes a search of an evaluator with a query's options bound, some parameters set by their names.
         settings: what holds where queries say nothing.
         models: what `query_models` answers.
         human: evaluator of a human network, asked for `humanPolicy` where a query names a profile.
@@ -100,10 +99,9 @@ class AnalysisEngine:
         self._told: set[str] = set()
 
     def run(self, lines: Iterable[bytes], write: Callable[[str], object], wait: bool = True) -> None:
-        """Read queries and write answers, until the lines end.
+        """Read queries, a JSON object a line, and write answers, until the lines end.
 
         Args:
-            lines: one JSON object each.
             write: takes each answer, a line without its end; called by one thread at a time.
             wait: finish what was asked for first; False: give it up.
         """
@@ -121,15 +119,11 @@ class AnalysisEngine:
             self._close(wait)
 
     def _close(self, wait: bool) -> None:
-        """Let the workers finish, or give up what is open, and wait for them."""
         with self._changed:
             self._closing = True
             if not wait:
-                self._queue.clear()
                 for job in self._open:
-                    job.terminated = True
-                    if job.search is not None:
-                        job.search.stop()
+                    job.terminate()
             self._changed.notify_all()
         for worker in self._workers:
             worker.join()
@@ -167,7 +161,6 @@ class AnalysisEngine:
             self._write_line(text)
 
     def _enqueue(self, fields: Json, identity: str) -> None:
-        """Put a query's positions in the queue."""
         query = read_query(fields, identity, self._settings)
         for field, message in query.warnings:
             self.write({"field": field, "id": identity, "warning": message})
@@ -184,29 +177,24 @@ class AnalysisEngine:
             self._changed.notify_all()
 
     def _act(self, fields: Json) -> None:
-        """Carry out an action."""
-        action = fields["action"]
+        action, found = fields["action"], Json()
         if action == "query_version":
-            from keima import __version__
-
-            self.write({**fields, "version": PROTOCOL, "git_hash": "<omitted>", "keima": __version__})
+            found = {"version": PROTOCOL, "git_hash": "<omitted>", "keima": __version__}
         elif action == "query_models":
-            self.write({**fields, "models": self._models})
+            found = {"models": self._models}
         elif action == "clear_cache":
             for worker in self._workers:
                 worker.forget()
-            self.write(fields)
         elif action == "terminate":
             if not isinstance(fields.get("terminateId"), str):
                 raise QueryError("terminateId", 'A terminate action must have a string "terminateId" field')
             self._terminate(fields["terminateId"], read_turn_numbers(fields))
-            self.write(fields)
         elif action == "terminate_all":
             self._terminate(None, read_turn_numbers(fields))
-            self.write(fields)
         else:
             known = "query_version, query_models, clear_cache, terminate or terminate_all"
             raise QueryError("action", f"'action' field must be {known}")
+        self.write({**fields, **found})
 
     def _terminate(self, identity: str | None, turns: frozenset[int] | None) -> None:
         """End the tasks of a query (None: of all), on some turns (None: on all)."""
@@ -214,28 +202,23 @@ class AnalysisEngine:
         with self._changed:
             for job in list(self._open):
                 if (identity is None or job.task.id == identity) and (turns is None or job.task.turn in turns):
-                    job.terminated = True
-                    if job.search is not None:
-                        job.search.stop()
-                    elif not job.taken:
+                    job.terminate()
+                    if not job.taken:
                         del self._open[job]
                         unsearched.append(job)
-            if unsearched:
-                self._queue = [entry for entry in self._queue if not entry[2].terminated]
-                heapq.heapify(self._queue)
         for job in unsearched:
             self.write(no_results(job.task))
 
     def take(self) -> _Job | None:
         """The next job, waited for; None when there will be no more."""
         with self._changed:
-            while not self._queue:
-                if self._closing:
-                    return None
-                self._changed.wait()
-            job = heapq.heappop(self._queue)[2]
-            job.taken = True
-            return job
+            while self._queue or not self._closing:
+                if not self._queue:
+                    self._changed.wait()
+                elif not (job := heapq.heappop(self._queue)[2]).terminated:
+                    job.taken = True
+                    return job
+            return None
 
     def begin(self, job: _Job, search: Search) -> bool:
         """Say that a search, its position set, is about to run for a job; False if the job was terminated."""
@@ -263,7 +246,7 @@ class AnalysisEngine:
 
     def _complete(self, task: Task, search: Search, findings: Findings) -> Findings:
         """With what only the last answer has: the networks' own answers, and ownership beyond the root's."""
-        evaluator, profile = cast("Evaluator", search.evaluator), task.settings.profile
+        evaluator, profile = cast(Evaluator, search.evaluator), task.settings.profile
         raw = human = None
         if evaluator.encoding.options:  # such networks say more of a position than a search keeps
             raw = evaluator([task.position])[0]
@@ -272,7 +255,7 @@ class AnalysisEngine:
         elif profile is not None and PROFILE in evaluator.encoding.options:
             human = raw
         ownerships = _ownerships(task, evaluator, findings.result, findings.inside)
-        return Findings(findings.result, findings.parameters, findings.inside, raw, human, ownerships)
+        return replace(findings, raw=raw, human=human, ownerships=ownerships)
 
     def search_with(self, settings: Settings) -> Search:
         """A search with these settings.
@@ -305,13 +288,10 @@ class _Worker(threading.Thread):
         """Drop the tree: at once, or after the search under way."""
         self._forget.set()
         if self._searching.acquire(blocking=False):
-            try:
-                self._forget_if_asked()
-            finally:
-                self._searching.release()
+            self._forget_if_asked()
+            self._searching.release()
 
     def run(self) -> None:
-        """Work until there are no more jobs."""
         while (job := self._engine.take()) is not None:
             with self._searching:
                 self._forget_if_asked()
@@ -348,11 +328,21 @@ class _Worker(threading.Thread):
         if not self._engine.begin(job, search):
             self._engine.write(no_results(task))
             return
-        reporter = _Reporter(self._engine, job, search) if task.report_first is not None else None
+        first, every = task.report_first, task.report_every
+        seconds = 1.0 if first is None else min(first, every)
+        due = time.monotonic() + (first or 0.0)
+
+        def report(found: SearchResult) -> None:
+            nonlocal due
+            now = time.monotonic()
+            if now + seconds / 10 >= due:
+                due = now + every
+                self._engine.answer(job, search, found, during=True)
+
         result = search.run(
             Limits(visits=task.settings.visits, seconds=task.settings.seconds),
-            on_update=reporter,
-            update_seconds=1.0 if reporter is None else reporter.seconds,
+            on_update=None if first is None else report,
+            update_seconds=seconds,
             allow_moves=allowed,
             ownership=task.wants_ownership and "ownership" in search.evaluator.network.output_names,
         )
@@ -375,23 +365,6 @@ class _Worker(threading.Thread):
         return search
 
 
-class _Reporter:
-    """Writes partial answers at the times a task asks for."""
-
-    def __init__(self, engine: AnalysisEngine, job: _Job, search: Search) -> None:
-        assert job.task.report_first is not None
-        self._engine, self._job, self._search = engine, job, search
-        self._every = job.task.report_every
-        self.seconds = min(job.task.report_first, self._every)
-        self._due = time.monotonic() + job.task.report_first
-
-    def __call__(self, result: SearchResult) -> None:
-        now = time.monotonic()
-        if now + self.seconds / 10 >= self._due:
-            self._due = now + self._every
-            self._engine.answer(self._job, self._search, result, during=True)
-
-
 def _ownerships(task: Task, evaluator: Evaluator, result: SearchResult, inside: Inside | None) -> Ownerships:
     """Ownership after each move and how it varies, as far as the task asks; by the network, along the variations.
 
@@ -404,13 +377,13 @@ def _ownerships(task: Task, evaluator: Evaluator, result: SearchResult, inside: 
     paths = [info.pv[: _LONGEST_PATH if stdevs else 1] for info in result.moves]
     visits = [_ends(inside, info.move, info.visits, len(path)) for info, path in zip(result.moves, paths, strict=True)]
     positions = [position for path in paths for position in _positions_along(task, path)]
-    evaluations = evaluator(positions)
-    maps = [_for_root(*pair, task) for pair in zip(evaluations, positions, strict=True)]
-    moves, moves_stdev, first = {}, {}, 0
-    for info, path, weights in zip(result.moves, paths, visits, strict=True):
-        mean, deviation = spread(maps[first : first + len(path)], weights)
-        moves[info.move], moves_stdev[info.move] = mean, deviation
-        first += len(path)
+    maps = []
+    for evaluation, position in zip(evaluator(positions), positions, strict=True):
+        assert evaluation.ownership is not None
+        maps.append(evaluation.ownership if task.game.side(position) == task.to_play else -evaluation.ownership)
+    moves, moves_stdev, rest = {}, {}, iter(maps)
+    for info, weights in zip(result.moves, visits, strict=True):
+        moves[info.move], moves_stdev[info.move] = spread(list(islice(rest, len(weights))), weights)
     root_stdev = spread(maps, [weight for weights in visits for weight in weights])[1]
     return Ownerships(moves, moves_stdev, root_stdev)
 
@@ -426,12 +399,6 @@ def _positions_along(task: Task, path: Sequence[str]) -> Iterator[Position]:
     for name in path:
         position = task.game.play(position, Move(name))
         yield position
-
-
-def _for_root(evaluation: Evaluation, position: Position, task: Task) -> NDArray[np.float32]:
-    """A position's ownership for the side to move at the root."""
-    assert evaluation.ownership is not None
-    return evaluation.ownership if task.game.side(position) == task.to_play else -evaluation.ownership
 
 
 def read_lines(stream: IO[bytes]) -> Iterator[bytes]:

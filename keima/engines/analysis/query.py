@@ -6,42 +6,38 @@ that describe a position are the game's (`keima.games.analysis`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from keima.engines.analysis.settings import MOST_VISITS, Settings, apply_settings
 from keima.errors import KeimaError
-from keima.games.analysis import Analysis, Fields, QueryError, flag, is_whole, number, shown, side, whole
+from keima.games.analysis import Analysis, Fields, Move, QueryError, flag, is_whole, number, shown, side, whole
 from keima.games.game import GAMES
 from keima.games.position import Position
 
 MOST_PRIORITY = (1 << 62) - 1
 LONGEST_REPORT = 1e6
-_INCLUDES = (
-    "includeOwnership",
-    "includeOwnershipStdev",
-    "includeMovesOwnership",
-    "includeMovesOwnershipStdev",
-    "includePolicy",
-    "includePVVisits",
-    "includeNoResultValue",
-)
+_INCLUDES = """
+    includeOwnership includeOwnershipStdev includeMovesOwnership includeMovesOwnershipStdev includePolicy
+    includePVVisits includeNoResultValue
+"""
 _FIELDS = """
     id game moves analyzeTurns maxVisits rootPolicyTemperature rootFpuReductionMax analysisPVLen overrideSettings
     reportDuringSearchEvery firstReportDuringSearchAfter priority priorities avoidMoves allowMoves
 """
-_COMMON_FIELDS = frozenset(_FIELDS.split()) | frozenset(_INCLUDES)
+_NUMBERS = (
+    ("rootFpuReductionMax", "root_fpu_reduction", 0.0, 2.0),
+    ("rootPolicyTemperature", "root_policy_temperature", 0.01, 100.0),
+)
+_COMMON_FIELDS = frozenset(_FIELDS.split() + _INCLUDES.split())
 
 
 @dataclass(frozen=True)
 class Restriction:
-    """Moves a player may not make, or the only ones it may, before some depth of the search.
+    """Moves a player (as answers name it) may not make, or with `allow` the only ones it may.
 
-    Attributes:
-        player: the side, as answers name it.
-        moves: as the game's positions name them.
-        depth: plies from the root; 1 is the root alone.
-        allow: whether `moves` are the only ones allowed.
+    It holds for `depth` plies from the root; 1 is the root alone.
     """
 
     player: str
@@ -55,16 +51,10 @@ class Task:
     """One position of a query.
 
     Attributes:
-        id: of the query.
-        game: what the protocol has of its game.
         turn: how many of the query's moves were played.
         priority: the highest goes first.
-        position: to be searched.
-        settings: of the search and its answer.
         include: fields of the query that ask for more in the answer ("includePolicy", ...).
-        restrictions: of the moves searched.
-        report_first: seconds to the first report during the search; None: no reports.
-        report_every: seconds between further ones.
+        report_first, report_every: seconds to the first report during the search (None: no reports), between others.
     """
 
     id: str
@@ -113,13 +103,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Query:
-    """A query read.
-
-    Attributes:
-        tasks: in the order of their turns.
-        warnings: (field, message) pairs.
-        idle: names of settings that do nothing here.
-    """
+    """A query read: tasks in the order of their turns, warnings (field, message), settings that do nothing here."""
 
     tasks: tuple[Task, ...]
     warnings: tuple[tuple[str, str], ...]
@@ -127,12 +111,7 @@ class Query:
 
 
 def read_query(fields: Fields, identity: str, defaults: Settings) -> Query:
-    """The tasks of a query.
-
-    Args:
-        fields: the JSON object.
-        identity: its id.
-        defaults: what holds where it says nothing.
+    """The tasks of a query; `defaults` hold where it says nothing.
 
     Raises:
         QueryError: a field is missing, of the wrong kind or out of range, or a move is illegal.
@@ -148,16 +127,9 @@ def read_query(fields: Fields, identity: str, defaults: Settings) -> Query:
     if defaults.warn_unused:
         known = _COMMON_FIELDS.union(game.fields)
         warnings += [(name, "Unexpected or unused field, perhaps mistyped") for name in fields if name not in known]
-    include = frozenset(name for name in _INCLUDES if flag(fields, name))
+    include = frozenset(name for name in _INCLUDES.split() if flag(fields, name))
     tasks = []
-    position = start
-    for turn in range(len(moves) + 1):  # every move is played, so that an illegal one is never passed over
-        if turn > 0:
-            try:
-                position = game.play(position, moves[turn - 1])
-            except KeimaError as error:
-                name = moves[turn - 1].name[:20]
-                raise QueryError("moves", f"Illegal move {turn - 1}: {name}: {error.message}") from error
+    for turn, position in enumerate(_positions(game, start, moves)):
         if turn in turns:
             priority = priorities.get(turn, 0)
             tasks.append(Task(identity, game, turn, priority, position, settings, include, restrictions, first, every))
@@ -165,6 +137,17 @@ def read_query(fields: Fields, identity: str, defaults: Settings) -> Query:
         field = "allowMoves" if restrictions[0].allow else "avoidMoves"
         warnings.append((field, "Moves are restricted at the root only, whatever untilDepth says"))
     return Query(tuple(tasks), tuple(warnings), idle)
+
+
+def _positions(game: Analysis[Any], position: Position, moves: list[Move]) -> Iterator[Position]:
+    """Every position, so that an illegal move is never passed over."""
+    yield position
+    for index, move in enumerate(moves):
+        try:
+            position = game.play(position, move)
+        except KeimaError as error:
+            raise QueryError("moves", f"Illegal move {index}: {move.name[:20]}: {error.message}") from error
+        yield position
 
 
 def _game(fields: Fields) -> Analysis[Any]:
@@ -185,26 +168,22 @@ def _settings(fields: Fields, defaults: Settings) -> tuple[Settings, list[tuple[
         applied = apply_settings(defaults, changes)
     except KeimaError as error:
         raise QueryError("overrideSettings", f"Could not set settings: {error.message}") from error
-    warnings = []
-    if applied.unknown:
-        warnings.append(("overrideSettings", f"Unknown config params: {','.join(applied.unknown)}"))
+    unknown = f"Unknown config params: {','.join(applied.unknown)}"
+    warnings = [("overrideSettings", unknown)] if applied.unknown else []
     settings = applied.settings
+    message = "Must be a whole number from 1 to"
     if "maxVisits" in fields:
-        message = "Must be a whole number from 1 to 2^50"
-        settings = replace(settings, visits=min(whole(fields, "maxVisits", 1, 1 << 50, message), MOST_VISITS))
+        visits = whole(fields, "maxVisits", 1, 1 << 50, f"{message} 2^50")
+        settings = replace(settings, visits=min(visits, MOST_VISITS))
     if "analysisPVLen" in fields:
-        message = "Must be a whole number from 1 to 1000"
-        settings = replace(settings, pv_length=whole(fields, "analysisPVLen", 1, 1000, message))
-    if "rootFpuReductionMax" in fields:
-        settings = settings.with_parameters({"root_fpu_reduction": number(fields, "rootFpuReductionMax", 0.0, 2.0)})
-    if "rootPolicyTemperature" in fields:
-        temperature = number(fields, "rootPolicyTemperature", 0.01, 100.0)
-        settings = settings.with_parameters({"root_policy_temperature": temperature})
+        settings = replace(settings, pv_length=whole(fields, "analysisPVLen", 1, 1000, f"{message} 1000"))
+    for name, parameter, least, most in _NUMBERS:
+        if name in fields:
+            settings = settings.with_parameters({parameter: number(fields, name, least, most)})
     return settings, warnings, applied.idle
 
 
 def _turns(fields: Fields, length: int) -> list[int]:
-    """The turns to analyse, as the query lists them."""
     if "analyzeTurns" not in fields:
         return [length]
     turns = _whole_numbers(fields, "analyzeTurns", "Must be a list of whole numbers, the turns to analyze")
@@ -215,7 +194,6 @@ def _turns(fields: Fields, length: int) -> list[int]:
 
 
 def _priorities(fields: Fields, turns: list[int]) -> dict[int, int]:
-    """Each turn's priority."""
     if "priorities" not in fields:
         if "priority" not in fields:
             return {}
@@ -245,7 +223,6 @@ def _reports(fields: Fields) -> tuple[float | None, float]:
 
 
 def _restrictions(fields: Fields, game: Analysis[Any], start: Position) -> tuple[Restriction, ...]:
-    """What avoidMoves or allowMoves say."""
     field = "allowMoves" if "allowMoves" in fields else "avoidMoves"
     if field not in fields:
         return ()
@@ -272,7 +249,6 @@ def _restrictions(fields: Fields, game: Analysis[Any], start: Position) -> tuple
 
 
 def _location(text: str, game: Analysis[Any], start: Position) -> str:
-    """A move to allow or to avoid."""
     try:
         return game.read_move(text, start)
     except KeimaError as error:
@@ -280,7 +256,6 @@ def _location(text: str, game: Analysis[Any], start: Position) -> str:
 
 
 def _whole_numbers(fields: Fields, name: str, message: str) -> list[int]:
-    """The whole numbers of a list."""
     numbers = fields[name]
     if not isinstance(numbers, list) or not all(map(is_whole, numbers)):
         raise QueryError(name, message)

@@ -1,22 +1,21 @@
 """Settings of an analysis engine, by KataGo's names: in its configuration files, on its command line, in queries.
 
-What a setting does here is what it does there, as far as the search here has the same thing. Names KataGo knows and
-keima has no use for are told apart from names nobody knows, which are probably mistyped.
-
+Names KataGo knows and keima has no use for are told apart from names nobody knows, which are probably mistyped.
 Sources: KataGo v1.17.2 `cpp/configs/analysis_example.cfg`, `cpp/program/setup.cpp`, `docs/Analysis_Engine.md`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from keima.engines.named_settings import changes_of, is_known, read_number, value_of
+from keima.engines.named_settings import SETTINGS, Setting, changes_of, is_known, value_of
 from keima.errors import BadRequest
 from keima.games.game import GAMES
-from keima.plain import Fields
+from keima.plain import Data, Fields
 from keima.systems.parameters import Number, Parameters
 
 TO_MOVE = ""
@@ -30,13 +29,12 @@ class Settings:
     """What holds for a query unless it says otherwise.
 
     Attributes:
-        visits: visits of the root at which a search ends.
-        seconds: wall-clock seconds at which it ends, or None.
+        visits, seconds: of the root, and of wall-clock time, at which a search ends.
         perspective: for which side values are reported, by one of its names in lower case, or `TO_MOVE`; None, and
             where a game has no such side: the one that moves first.
         pv_length: moves of a variation after its first.
         profile: which human to imitate (KataGo's human networks), or None.
-        warn_unused: whether fields nobody knows are warned about.
+        warn_unused: warn about fields nobody knows.
         workers: positions searched at the same time.
         parameters: search parameters in place of the preset's, as (name, number) pairs in order of their names.
     """
@@ -57,13 +55,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Applied:
-    """What became of some settings.
-
-    Attributes:
-        settings: with what could be set.
-        idle: KataGo's names that do nothing here.
-        unknown: names nobody knows.
-    """
+    """Settings with what could be set, KataGo's names that do nothing here, and names nobody knows."""
 
     settings: Settings
     idle: tuple[str, ...]
@@ -71,11 +63,7 @@ class Applied:
 
 
 def apply_settings(settings: Settings, changes: Fields) -> Applied:
-    """Settings changed by name.
-
-    Args:
-        settings: to begin with.
-        changes: values by KataGo's names, or by the names of keima's own search parameters; text or JSON values.
+    """Settings changed by KataGo's names, or by the names of keima's own search parameters; to text or JSON values.
 
     Raises:
         BadRequest: a value its setting does not take; names the setting.
@@ -85,13 +73,21 @@ def apply_settings(settings: Settings, changes: Fields) -> Applied:
     for name, value in changes.items():
         text = value.strip() if isinstance(value, str) else json.dumps(value)
         if name in _ENGINE:
-            settings = _ENGINE[name](settings, name, text)
+            field, setting = _ENGINE[name]
+            found: Data = {field: setting.read(text)}
+            if field == "visits":
+                found[field] = min(found[field], MOST_VISITS)
+            elif field == "perspective":
+                found[field] = read_perspective(text)
+            elif field == "profile":
+                found[field] = text or None
+            settings = replace(settings, **found)
         elif name == "nnRandomize":
-            settings = settings.with_parameters({"random_symmetry": _flag(name, text)})
+            settings = settings.with_parameters({"random_symmetry": bool(_RANDOM_SYMMETRY.read(text))})
         elif is_known(name):
-            found = changes_of(name, text)
-            settings = settings.with_parameters(found)
-            if not found and value_of(name, Parameters()) is None:
+            numbers = changes_of(name, text)
+            settings = settings.with_parameters(numbers)
+            if not numbers and value_of(name, Parameters()) is None:
                 idle.append(name)
         elif name in IDLE or name.startswith(_IDLE_PREFIXES):
             idle.append(name)
@@ -122,11 +118,7 @@ def read_config(path: str) -> dict[str, str]:
 
 
 def read_overrides(text: str) -> dict[str, str]:
-    """The settings of a command line's `name=value,name=value`.
-
-    Raises:
-        BadRequest: a part is no setting.
-    """
+    """The settings of a command line's `name=value,name=value`. Raises BadRequest: a part is no setting."""
     found: dict[str, str] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, equals, value = part.partition("=")
@@ -152,40 +144,18 @@ def read_perspective(text: str) -> str | None:
     return word
 
 
-def _whole(name: str, text: str, least: int, most: int) -> int:
-    number = read_number(name, text)
-    if number != int(number) or not least <= number <= most:
-        raise BadRequest(f"{name} must be a whole number from {least} to {most}, not {text[:40]}")
-    return int(number)
-
-
-def _flag(name: str, text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise BadRequest(f"{name} must be true or false, not {text[:40]}")
-    return text.lower() == "true"
-
-
-def _visits(settings: Settings, name: str, text: str) -> Settings:
-    return replace(settings, visits=min(_whole(name, text, 1, 1 << 50), MOST_VISITS))
-
-
-def _seconds(settings: Settings, name: str, text: str) -> Settings:
-    seconds = read_number(name, text)
-    if seconds < 0:
-        raise BadRequest(f"{name} must be at least 0 seconds, not {text[:40]}")
-    return replace(settings, seconds=seconds)
-
-
-_ENGINE: dict[str, Callable[[Settings, str, str], Settings]] = {
-    "maxVisits": _visits,
-    "maxPlayouts": _visits,
-    "maxTime": _seconds,
-    "reportAnalysisWinratesAs": lambda s, _, text: replace(s, perspective=read_perspective(text)),
-    "analysisPVLen": lambda s, name, text: replace(s, pv_length=_whole(name, text, 1, 1000)),
-    "humanSLProfile": lambda s, _, text: replace(s, profile=text or None),
-    "warnUnusedFields": lambda s, name, text: replace(s, warn_unused=_flag(name, text)),
-    "numAnalysisThreads": lambda s, name, text: replace(s, workers=_whole(name, text, 1, 16384)),
+_ENGINE: Mapping[str, tuple[str, Setting]] = {
+    "maxVisits": ("visits", SETTINGS["maxVisits"]),
+    "maxPlayouts": ("visits", SETTINGS["maxPlayouts"]),
+    "maxTime": ("seconds", Setting("maxTime", 1e20, 0.0, math.inf)),
+    "reportAnalysisWinratesAs": ("perspective", Setting("reportAnalysisWinratesAs", "")),
+    "analysisPVLen": ("pv_length", Setting("analysisPVLen", 15, 1, 1000)),
+    "humanSLProfile": ("profile", Setting("humanSLProfile", "")),
+    "warnUnusedFields": ("warn_unused", Setting("warnUnusedFields", True)),
+    "numAnalysisThreads": ("workers", Setting("numAnalysisThreads", 1, 1, 16384)),
 }
+"""Settings of the engine itself, with the field of `Settings` that each is."""
+_RANDOM_SYMMETRY = Setting("nnRandomize", True)
 
 _IDLE_NAMES = """
     allowResignation antiMirror assumeMultipleStartingBlackMovesAreHandicap avoidMYTDaggerHack

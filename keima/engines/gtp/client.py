@@ -1,4 +1,4 @@
-"""Driving another Go engine by GTP: a process of its own, every answer waited for with a time-out.
+"""Driving another Go engine by GTP, also as a player of a match: a process of its own, answers waited for so long.
 
 The protocol is GTP 2 (Farnebäck, draft 2): a command a line; the answer begins with `=` or `?` and ends at an empty
 line. Whatever an engine may do, the caller gets an answer, a refusal or an `EngineFault` within the time it gave.
@@ -12,15 +12,18 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
 import threading
 import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from subprocess import PIPE, Popen, TimeoutExpired
 from typing import IO
 
-from keima.errors import BadRequest, KeimaError
+from keima.engines.match.players import PASS, RESIGN, Choice, GameState, Settings, Spec, most_seconds
+from keima.errors import BadRequest, IllegalMove, KeimaError
+from keima.games.go.position import Position
+from keima.games.go.vertices import vertex_to_xy, xy_to_vertex
 
 LONGEST_ANSWER = 1 << 20
 """Bytes of one answer; an engine that writes more is talking nonsense."""
@@ -30,11 +33,7 @@ _EXTRA_FOLDERS = ("/usr/games", "/usr/local/games")
 
 
 class EngineFault(KeimaError):
-    """An engine that crashed, hung, talked nonsense, or made an illegal move.
-
-    Attributes:
-        kind: "crash", "timeout", "nonsense" or "illegal".
-    """
+    """An engine's `kind` of fault: "crash", "timeout" (it hung), "nonsense" it talked, or an "illegal" move."""
 
     def __init__(self, kind: str, message: str, *, source: str | None = None, place: str | None = None) -> None:
         super().__init__(message, source=source, place=place)
@@ -65,11 +64,7 @@ def split_command(command: str) -> list[str]:
 
 
 class GtpClient:
-    """One running GTP engine. Not for several threads at once, except `kill`.
-
-    Args:
-        command: program and arguments.
-        timeout: seconds an answer may take unless the call says otherwise.
+    """One running GTP engine, whose answers may take `timeout` seconds. For one thread at a time, except `kill`.
 
     Raises:
         EngineFault: it cannot be started, or does not answer.
@@ -82,13 +77,7 @@ class GtpClient:
         self._closed = threading.Event()
         self._hung = False
         try:
-            self._process = subprocess.Popen(
-                list(command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
+            self._process = Popen(list(command), stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True)
         except OSError as error:
             raise EngineFault("crash", f"cannot be started: {error.strerror or error}", source=command[0]) from error
         self._threads = [
@@ -140,7 +129,7 @@ class GtpClient:
                 assert self._process.stdin is not None
                 self._process.stdin.write(b"quit\n")
                 self._process.stdin.close()
-            with suppress(subprocess.TimeoutExpired):
+            with suppress(TimeoutExpired):
                 self._process.wait(grace)
         self._closed.set()
         self.kill()
@@ -183,7 +172,7 @@ class GtpClient:
 
     def _dead(self, command: str) -> EngineFault:
         """The fault of an engine that has ended, with its exit status and last words."""
-        with suppress(subprocess.TimeoutExpired):
+        with suppress(TimeoutExpired):
             self._process.wait(1.0)
         self._threads[1].join(0.5)
         status = self._process.poll()
@@ -208,3 +197,148 @@ def _pump_complaints(stream: IO[bytes], complaints: deque[str]) -> None:
         while line := stream.readline(1 << 16):
             if text := line.decode("utf-8", "replace").strip():
                 complaints.append(text[:200])
+
+
+class GtpPlayer:
+    """A player of a match; told the rules where it knows `kata-set-rules`, else they are for its command line.
+
+    Options: timeout (seconds an answer may take), name.
+    """
+
+    def __init__(self, spec: Spec, settings: Settings) -> None:
+        self.name = spec.name
+        self._command = split_command(spec.target)
+        self._timeout = spec.number("timeout", settings.timeout) or settings.timeout
+        self._client: GtpClient | None = None
+        self._told = 0
+        self._stopped = False
+
+    def new_game(self, state: GameState, seed: int) -> None:
+        """Start the program unless it runs, and set up the opening.
+
+        Raises:
+            EngineFault: it cannot be started, or does not take this board.
+        """
+        self._told = 0
+        position = state.start
+        assert isinstance(position, Position)
+        try:
+            client = self._running()
+            square = position.xsize == position.ysize
+            size = f"boardsize {position.xsize}"
+            client.send(size if square else f"rectangular_boardsize {position.xsize} {position.ysize}")
+            client.send("clear_board")
+            if "kata-set-rules" in client.commands:
+                client.send(f"kata-set-rules {position.rules}")
+            client.send(f"komi {position.komi:g}")
+            for colour, vertex in (*position.setup, *position.moves):
+                client.send(f"play {colour} {vertex}")
+            self._tell_time_control(client, state)
+        except EngineRefusal as error:
+            raise EngineFault("nonsense", f"cannot set up the game: {error}") from None
+
+    def move(self, state: GameState) -> Choice:
+        """What `genmove` answers (`kgs-genmove_cleanup` in the clean-up, where the program knows it)."""
+        client, position = self._running(), _board(state)
+        side = position.to_play
+        command = f"genmove {side}"
+        if state.clean_up and "kgs-genmove_cleanup" in client.commands:
+            command = f"kgs-genmove_cleanup {side}"
+        try:
+            self._tell_moves(client, state)
+            answer = self._timed(client, command, state)
+        except EngineRefusal as error:
+            raise EngineFault("nonsense", str(error)) from None
+        move = answer.lower()
+        if move == RESIGN:
+            return Choice(RESIGN)
+        try:
+            xy = vertex_to_xy(move, position.xsize, position.ysize)
+        except (IllegalMove, IndexError):
+            raise EngineFault("nonsense", f"{command!r} was answered by {answer[:80]!r}") from None
+        self._told += 1  # the program has played its own move
+        return Choice(PASS if xy is None else xy_to_vertex(*xy, position.ysize))
+
+    def dead_stones(self, state: GameState) -> frozenset[str] | None:
+        """By `final_status_list dead`; None where the program does not know it."""
+        try:
+            client = self._running()
+            self._tell_moves(client, state)
+            vertices = client.send("final_status_list dead").split()
+        except EngineRefusal:
+            return None
+        position = _board(state)
+        xsize, ysize = position.xsize, position.ysize
+        try:
+            points = [vertex_to_xy(vertex, xsize, ysize) for vertex in vertices]
+        except IllegalMove as error:
+            raise EngineFault("nonsense", f"final_status_list: {error.message}") from None
+        stones = position.stones
+        return frozenset(xy_to_vertex(*xy, ysize) for xy in points if xy is not None and stones[xy[1], xy[0]])
+
+    def final_score(self, state: GameState) -> float | None:
+        """White's points minus Black's by `final_score`; None where the program does not know it."""
+        try:
+            client = self._running()
+            self._tell_moves(client, state)
+            answer = client.send("final_score").upper()
+        except EngineRefusal:
+            return None
+        if answer in ("0", "DRAW", "JIGO"):
+            return 0.0
+        match = re.fullmatch(r"([BW])\+([0-9]+(?:\.[0-9]+)?)", answer)
+        if not match:
+            raise EngineFault("nonsense", f"'final_score' was answered by {answer[:80]!r}")
+        return float(match[2]) * (1 if match[1] == "W" else -1)
+
+    def stop(self) -> None:
+        """Kill the program, so that whoever waits for it stops waiting."""
+        self._stopped = True
+        if self._client is not None:
+            self._client.kill()
+
+    def close(self) -> None:
+        """End the program."""
+        if self._client is not None:
+            self._client.close(grace=0.0 if self._stopped else 2.0)
+            self._client = None
+
+    def _running(self) -> GtpClient:
+        if self._client is not None and not self._client.alive and self._told == 0:
+            self.close()
+        if self._client is None:
+            self._client = GtpClient(self._command, self._timeout)
+        return self._client
+
+    def _tell_moves(self, client: GtpClient, state: GameState) -> None:
+        for colour, vertex in state.moves[self._told :]:
+            client.send(f"play {colour} {vertex}")
+        self._told = len(state.moves)
+
+    def _timed(self, client: GtpClient, command: str, state: GameState) -> str:
+        """Tell the clocks, if there are any, and send a command that thinks."""
+        if not state.clocks or state.clean_up:
+            return client.send(command)
+        for side, clock in state.clocks.items():
+            in_period = clock.main <= 0 and clock.period > 0
+            seconds, stones = (clock.period, clock.periods) if in_period else (clock.main, 0)
+            if "time_left" in client.commands:
+                client.send(f"time_left {side} {int(seconds)} {stones}")
+        return client.send(command, most_seconds(state.clocks[state.position.to_play]))
+
+    def _tell_time_control(self, client: GtpClient, state: GameState) -> None:
+        """Tell it main time and periods as GTP 2 knows them, Japanese and Fischer time as KataGo does."""
+        if not state.clocks:
+            return
+        clock = next(iter(state.clocks.values()))
+        if "kata-time_settings" in client.commands and (clock.increment or clock.periods):
+            fischer = f"fischer {clock.main:g} {clock.increment:g}"
+            byoyomi = f"byoyomi {clock.main:g} {clock.period:g} {clock.periods}"
+            client.send(f"kata-time_settings {fischer if clock.increment else byoyomi}")
+        elif "time_settings" in client.commands:
+            client.send(f"time_settings {int(clock.main)} {int(clock.period)} {1 if clock.period else 0}")
+
+
+def _board(state: GameState) -> Position:
+    assert isinstance(state.position, Position)
+    return state.position

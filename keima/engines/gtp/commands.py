@@ -1,7 +1,6 @@
 """The commands of GTP, one function each; `COMMANDS` is their list.
 
-A function takes the engine and the command line, and returns the text of a good answer; it raises `KeimaError` for a
-refusal, and returns None where it answers by itself (analyses). GTP 2's own commands come first, then those of KataGo,
+What a function takes, returns and raises: `engine.Handler`. GTP 2's own commands come first, then those of KataGo,
 Leela Zero, GoGui and KGS. The other ones: `commands_search`, `commands_settings`.
 """
 
@@ -9,27 +8,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from keima import __version__
 from keima.engines.gtp.commands_search import SEARCH_COMMANDS
 from keima.engines.gtp.commands_settings import SETTINGS_COMMANDS
+from keima.engines.gtp.engine import Command, Engine, Handler
 from keima.engines.gtp.game import FEWEST_HANDICAP, MOST_FREE_HANDICAP
 from keima.engines.gtp.judge import for_black, result_text, resumed, statuses, white_score
 from keima.engines.gtp.words import Refusal, expect, read_colour, read_int, read_number
 from keima.errors import KeimaError
-from keima.games.go import Position
 from keima.games.go.rules import Rules
 from keima.games.go.vertices import PASS
 from keima.search.limits import Limits
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from keima.engines.gtp.engine import Command, Engine, Handler
 
 JUDGING_VISITS = 100
 """Visits behind `final_score` and `final_status_list` (KataGo: 50 and 100 at least)."""
@@ -62,44 +57,39 @@ def list_commands(engine: Engine, command: Command) -> str:
     return "\n".join(COMMANDS)
 
 
-def quit_(engine: Engine, command: Command) -> str:
+def quit_(engine: Engine, command: Command) -> None:
     """End."""
-    return ""
 
 
-def stop(engine: Engine, command: Command) -> str:
+def stop(engine: Engine, command: Command) -> None:
     """Ponder no more (KataGo); while a move is searched, play the best one now."""
     engine.wants_to_ponder = False
-    return ""
 
 
 # Board and moves
 
 
-def boardsize(engine: Engine, command: Command) -> str:
+def boardsize(engine: Engine, command: Command) -> None:
     """`boardsize N`, or KataGo's `X Y` and `X:Y`: an empty board."""
     words = command.words[0].split(":") if len(command.words) == 1 else command.words
     expect(words, 1, 2, f"{command.name} SIZE, or {command.name} COLUMNS ROWS")
     sides = [read_int(word, "board size", -(10**9), 10**9) for word in words]
     engine.game.resize(sides[0], sides[-1])
     engine.forget_game()
-    return ""
 
 
-def clear_board(engine: Engine, command: Command) -> str:
+def clear_board(engine: Engine, command: Command) -> None:
     """An empty board."""
     engine.game.clear()
     engine.forget_game()
-    return ""
 
 
-def komi(engine: Engine, command: Command) -> str:
+def komi(engine: Engine, command: Command) -> None:
     """`komi POINTS`."""
     expect(command.words, 1, 1, "komi POINTS")
     points = read_number(command.words[0], "komi", -(10**9), 10**9)
     if points != engine.game.start.komi:
         engine.game.change(komi=points)
-    return ""
 
 
 def get_komi(engine: Engine, command: Command) -> str:
@@ -107,15 +97,14 @@ def get_komi(engine: Engine, command: Command) -> str:
     return f"{engine.game.start.komi:g}"
 
 
-def play(engine: Engine, command: Command) -> str:
+def play(engine: Engine, command: Command) -> None:
     """`play COLOUR VERTEX`."""
     expect(command.words, 2, 2, "play COLOUR VERTEX")
     engine.game.play(read_colour(command.words[0]), command.words[1])
     engine.wants_to_ponder = True
-    return ""
 
 
-def play_sequence(engine: Engine, command: Command) -> str:
+def play_sequence(engine: Engine, command: Command) -> None:
     """`gogui-play_sequence COLOUR VERTEX COLOUR VERTEX ...` (GoGui): all of the moves, or none."""
     before = engine.game.position
     pairs = _pairs(command)
@@ -126,35 +115,31 @@ def play_sequence(engine: Engine, command: Command) -> str:
         engine.game.position = before
         raise
     engine.wants_to_ponder = True
-    return ""
 
 
-def undo(engine: Engine, command: Command) -> str:
+def undo(engine: Engine, command: Command) -> None:
     """`undo`, or GNU Go's `gg-undo [MOVES]`."""
     expect(command.words, 0, int(command.name == "gg-undo"), f"{command.name}")
     engine.game.undo(read_int(command.words[0], "moves", 0, 10**6) if command.words else 1)
     engine.resigner.forget()
     engine.wants_to_ponder = False
-    return ""
 
 
-def set_position(engine: Engine, command: Command) -> str:
+def set_position(engine: Engine, command: Command) -> None:
     """`set_position COLOUR VERTEX ...`: these stones, Black to play, no history (KataGo; GoGui's `gogui-setup`)."""
     pairs = _pairs(command)
     stones = {side: [vertex for colour, vertex in pairs if colour == side] for side in "BW"}
     engine.game.set_up(stones["B"], stones["W"], "B")
     engine.forget_game()
-    return ""
 
 
-def setup_player(engine: Engine, command: Command) -> str:
+def setup_player(engine: Engine, command: Command) -> None:
     """`gogui-setup_player COLOUR`: who is to move (GoGui), the history forgotten."""
     expect(command.words, 1, 1, "gogui-setup_player COLOUR")
     game, colour = engine.game, read_colour(command.words[0])
     if game.position.moves:
         raise Refusal("only before the first move")
     game.begin(replace(game.start, to_play=colour))
-    return ""
 
 
 def fixed_handicap(engine: Engine, command: Command) -> str:
@@ -182,17 +167,15 @@ def place_free_handicap(engine: Engine, command: Command) -> str:
     return " ".join(points)
 
 
-def set_free_handicap(engine: Engine, command: Command) -> str:
+def set_free_handicap(engine: Engine, command: Command) -> None:
     """`set_free_handicap VERTEX VERTEX ...`: the controller's choice of points."""
     expect(command.words, FEWEST_HANDICAP, 361, "set_free_handicap VERTEX VERTEX ...")
     engine.game.expect_empty()
     engine.game.set_up(command.words)
     engine.forget_game()
-    return ""
 
 
 def _pairs(command: Command) -> list[tuple[str, str]]:
-    """The arguments as (colour, vertex) pairs."""
     words = command.words
     if len(words) % 2:
         raise Refusal(f"usage: {command.name} COLOUR VERTEX COLOUR VERTEX ...")
@@ -202,7 +185,7 @@ def _pairs(command: Command) -> list[tuple[str, str]]:
 # Records
 
 
-def loadsgf(engine: Engine, command: Command) -> str:
+def loadsgf(engine: Engine, command: Command) -> None:
     """`loadsgf FILE [MOVE]`: up to the position before that move; a file's name may hold single spaces."""
     expect(command.words, 1, 10**6, "loadsgf FILE [MOVE]")
     path, before = " ".join(command.words), None
@@ -210,14 +193,13 @@ def loadsgf(engine: Engine, command: Command) -> str:
         path, before = " ".join(command.words[:-1]), read_int(command.words[-1], "move number", 1, 10**7)
     engine.game.load(path, before)
     engine.forget_game()
-    return ""
 
 
-def printsgf(engine: Engine, command: Command) -> str:
+def printsgf(engine: Engine, command: Command) -> str | None:
     """`printsgf [FILE]`: the game as SGF, in the answer or (KataGo) in a file; `-` is the answer too."""
     result = ""
     if engine.game.position.is_over:
-        result = result_text(_final_score(engine)).replace(".0", "")
+        result = final_score(engine, command).replace(".0", "")
     text = engine.game.sgf(result, {"B": "", "W": ""})
     path = " ".join(command.words)
     if path in ("", "-"):
@@ -227,7 +209,7 @@ def printsgf(engine: Engine, command: Command) -> str:
             stream.write(text)
     except (OSError, ValueError) as error:
         raise Refusal(f"cannot write file {path!r}: {getattr(error, 'strerror', None) or error}") from error
-    return ""
+    return None
 
 
 def showboard(engine: Engine, command: Command) -> str:
@@ -242,7 +224,7 @@ def showboard(engine: Engine, command: Command) -> str:
 
 def final_score(engine: Engine, command: Command) -> str:
     """The score of the finished game, or what the search expects of one under way: `B+3.5`, `0`."""
-    return result_text(_final_score(engine))
+    return result_text(white_score(engine.game.position, *_judge(engine)))
 
 
 def final_status_list(engine: Engine, command: Command) -> str:
@@ -257,26 +239,18 @@ def final_status_list(engine: Engine, command: Command) -> str:
     return "\n".join(" ".join(chain) for chain in found[status])
 
 
-def _final_score(engine: Engine) -> float:
-    """White's points minus Black's."""
-    return white_score(engine.game.position, *_judge(engine))
-
-
 def _judge(engine: Engine) -> tuple[NDArray[np.float32] | None, float | None]:
-    """Black's ownership and White's lead, by a short search of the position as one that goes on; None where absent."""
-    position = engine.game.position
-    if _needs_no_judge(position):
+    """Black's ownership and White's lead, by a short search of the position as one that goes on; None where absent.
+
+    None also where the rules alone settle the score: dead stones must be captured, or repetition was endless.
+    """
+    position, rules = engine.game.position, engine.game.position.rules
+    if position.is_no_result or (position.is_over and rules.scoring == "AREA" and not rules.friendly_pass_ok):
         return None, None
     seen = resumed(position) if position.is_over else position
     result = engine.search_here(seen, Limits(visits=JUDGING_VISITS), ownership=engine.has_ownership)
     lead = result.lead if result.lead is None or seen.to_play == "W" else -result.lead
     return None if result.ownership is None else for_black(result.ownership, seen.to_play), lead
-
-
-def _needs_no_judge(position: Position) -> bool:
-    """Do the rules alone settle the score? They do where dead stones must be captured, and after endless repetition."""
-    rules = position.rules
-    return position.is_no_result or (position.is_over and rules.scoring == "AREA" and not rules.friendly_pass_ok)
 
 
 # Rules
@@ -288,15 +262,14 @@ def get_rules(engine: Engine, command: Command) -> str:
     return json.dumps(engine.game.start.rules.to_json(), separators=(",", ":"))
 
 
-def set_rules(engine: Engine, command: Command) -> str:
+def set_rules(engine: Engine, command: Command) -> None:
     """`kata-set-rules RULES`: a name, KataGo's JSON or its shorthand; the moves stay."""
     expect(command.words, 1, 10**6, "kata-set-rules RULES")
     engine.game.change(rules=Rules.parse(" ".join(command.words)))
     engine.resigner.forget()
-    return ""
 
 
-def set_rule(engine: Engine, command: Command) -> str:
+def set_rule(engine: Engine, command: Command) -> None:
     """`kata-set-rule RULE VALUE`: one field of `kata-get-rules`."""
     expect(command.words, 2, 2, "kata-set-rule RULE VALUE")
     key, word = command.words
@@ -307,10 +280,9 @@ def set_rule(engine: Engine, command: Command) -> str:
     value = truth.get(word.lower(), word) if isinstance(fields[key], bool) else word
     engine.game.change(rules=Rules.parse({**fields, key: value}))
     engine.resigner.forget()
-    return ""
 
 
-def kgs_rules(engine: Engine, command: Command) -> str:
+def kgs_rules(engine: Engine, command: Command) -> None:
     """`kgs-rules chinese|aga|japanese|new_zealand`: the rules as KGS plays them."""
     names = {"chinese": "chinese-kgs", "aga": "aga", "japanese": "japanese", "new_zealand": "new-zealand"}
     expect(command.words, 1, 1, f"kgs-rules {'|'.join(names)}")
@@ -319,34 +291,22 @@ def kgs_rules(engine: Engine, command: Command) -> str:
         raise Refusal(f"unknown rules {command.words[0][:40]!r}; known are {', '.join(names)}")
     engine.game.change(rules=Rules.parse(rules))
     engine.resigner.forget()
-    return ""
+
+
+def _named(*handlers: Callable[[Engine, Command], str | None]) -> dict[str, Handler]:
+    """Commands by the names of their functions."""
+    return {handler.__name__: handler for handler in handlers}
 
 
 COMMANDS: Mapping[str, Handler] = {
-    "protocol_version": protocol_version,
-    "name": name,
-    "version": version,
-    "known_command": known_command,
-    "list_commands": list_commands,
+    **_named(protocol_version, name, version, known_command, list_commands),
     "quit": quit_,
     "boardsize": boardsize,
     "rectangular_boardsize": boardsize,
-    "clear_board": clear_board,
-    "set_position": set_position,
-    "komi": komi,
-    "get_komi": get_komi,
-    "play": play,
-    "undo": undo,
+    **_named(clear_board, set_position, komi, get_komi, play, undo),
     "gg-undo": undo,
-    "fixed_handicap": fixed_handicap,
-    "place_free_handicap": place_free_handicap,
-    "set_free_handicap": set_free_handicap,
-    "loadsgf": loadsgf,
-    "printsgf": printsgf,
-    "showboard": showboard,
-    "final_score": final_score,
-    "final_status_list": final_status_list,
-    "stop": stop,
+    **_named(fixed_handicap, place_free_handicap, set_free_handicap, loadsgf, printsgf, showboard),
+    **_named(final_score, final_status_list, stop),
     "kata-get-rules": get_rules,
     "kata-set-rules": set_rules,
     "kata-set-rule": set_rule,

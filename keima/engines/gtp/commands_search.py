@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from itertools import cycle
 
 import numpy as np
+from numpy.typing import NDArray
 
-from keima.engines.gtp.analyze import Analysis, Reporter, read_analysis
+from keima.engines.gtp.analyze import Reporter, read_analysis
+from keima.engines.gtp.engine import WRITTEN, Command, Engine, Handler
 from keima.engines.gtp.judge import clean_up, for_black, may_pass_friendly, pass_friendly, resumed
 from keima.engines.gtp.words import Refusal, answer, expect, read_colour, read_int, read_number
 from keima.engines.session import Watch
 from keima.engines.tree_view import look_inside
 from keima.games.go import Position
 from keima.games.go.vertices import PASS, xy_to_vertex
+from keima.inference.evaluation import Evaluation
 from keima.search.limits import Limits
 from keima.search.report import SearchResult
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from keima.engines.gtp.engine import Command, Engine, Handler
-    from keima.inference.evaluation import Evaluation
 
 OPTIMISM = "policy_optimism"
 """The option of an encoding that `kata-raw-nn` sets."""
 RESIGN = "resign"
+Report = Callable[[SearchResult], None]
 _SHOWN_MOVES = 25
 _LEAST_SHOWN = 0.005
 
@@ -39,8 +37,7 @@ def genmove(engine: Engine, command: Command) -> str:
 
     `genmove_debug`, `kata-search_debug`: with what was found on standard error besides (KataGo).
     """
-    expect(command.words, 1, 1, f"{command.name} COLOUR")
-    position = _searchable(engine, read_colour(command.words[0]))
+    position = _searchable(engine, command)
     move = _chosen(engine, position, engine.decide(position, ownership=_wants_ownership(engine, position)))
     if command.name.endswith("_debug"):
         print(_found(engine), file=sys.stderr)
@@ -63,100 +60,80 @@ def _found(engine: Engine) -> str:
     lines = [f"{result.position}", f"visits {result.visits} value {result.value:+.4f} utility {result.utility:+.4f}"]
     for info in result.moves:
         points = "" if info.lead is None else f" lead {info.lead:+.2f}"
-        values = (
-            f"value {info.value:+.4f} utility {info.utility:+.4f}{points} lcb {info.lcb:+.4f} prior {info.prior:.4f}"
-        )
-        lines.append(f"{info.move:4} visits {info.visits:6d} {values} pv {' '.join(info.pv)}")
+        values = f"value {info.value:+.4f} utility {info.utility:+.4f}{points} lcb {info.lcb:+.4f}"
+        lines.append(f"{info.move:4} visits {info.visits:6d} {values} prior {info.prior:.4f} pv {' '.join(info.pv)}")
     return "\n" + "\n".join(lines)
 
 
 def reg_genmove(engine: Engine, command: Command) -> str:
     """`reg_genmove COLOUR`: the move the engine would make, never `resign`; it is not made (GTP 2, regression)."""
-    expect(command.words, 1, 1, "reg_genmove COLOUR")
-    position = _searchable(engine, read_colour(command.words[0]))
+    position = _searchable(engine, command)
     return clean_up(position, engine.decide(position).best or PASS)
 
 
-def genmove_analyze(engine: Engine, command: Command) -> None:
+def genmove_analyze(engine: Engine, command: Command) -> str:
     """`…-genmove_analyze`, `kata-search_analyze`: as `genmove` or `kata-search`, with an analysis on the way."""
-    asked = _asked(engine, command)
-    position = _searchable(engine, asked.colour)
-    report, options = _reporting(engine, asked, position)
-    options["ownership"] = options["ownership"] or _wants_ownership(engine, position)
-    engine.write(_head(command))
+    position, report, options = _begin_analysis(engine, command, chooses=True)
     move = ""
     try:
         result = engine.decide(position, **options)
         report(result)
         move = _chosen(engine, position, result)
         if "genmove" in command.name:
-            _make(engine, asked.colour, move)
+            _make(engine, position.to_play, move)
     finally:
         engine.write(f"play {move}\n\n" if move else "\n")
+    return WRITTEN
 
 
-def search_cancellable(engine: Engine, command: Command) -> None:
+def search_cancellable(engine: Engine, command: Command) -> str:
     """`kata-search_cancellable`, `kata-search_analyze_cancellable`: the next line ends them, answered `cancelled`."""
     analyzing = "analyze" in command.name
+    report: Report | None = None
     if analyzing:
-        asked = _asked(engine, command)
-        position = _searchable(engine, asked.colour)
-        report, options = _reporting(engine, asked, position)
-        engine.write(_head(command))
+        position, report, options = _begin_analysis(engine, command, chooses=True)
     else:
-        expect(command.words, 1, 1, f"{command.name} COLOUR")
-        position = _searchable(engine, read_colour(command.words[0]))
-        report, options = _no_report, {"ownership": False}
-    options["ownership"] = options["ownership"] or _wants_ownership(engine, position)
+        position = _searchable(engine, command)
+        options = {"ownership": _wants_ownership(engine, position)}
 
     def at_end(result: SearchResult | None, error: BaseException | None) -> None:
         move = "cancelled"
         if error is not None or result is None:
             print(f"keima: the search failed: {error}", file=sys.stderr)
         elif not engine.worker.asked_to_stop:
-            report(result)
+            if report is not None:
+                report(result)
             move = _chosen(engine, position, result)
         engine.write(f"play {move}\n\n" if analyzing else answer(True, command.number, move))
 
     engine.go_on_with(position, engine.limits(position.to_play), None, on_end=at_end, **options)
+    return WRITTEN
 
 
-def analyze(engine: Engine, command: Command) -> None:
+def analyze(engine: Engine, command: Command) -> str:
     """`lz-analyze`, `kata-analyze`, `analyze` (Sabaki): until the next line comes in."""
-    asked = _asked(engine, command)
-    position = _searchable(engine, asked.colour)
-    _, options = _reporting(engine, asked, position)
-    engine.write(_head(command))
+    position, _, options = _begin_analysis(engine, command, chooses=False)
 
     def complain(result: SearchResult | None, error: BaseException | None) -> None:
         if error is not None:
             print(f"keima: the analysis failed: {error}", file=sys.stderr)
 
     engine.go_on_with(position, Limits(), lambda: engine.write("\n"), on_end=complain, **options)
+    return WRITTEN
 
 
-def _asked(engine: Engine, command: Command) -> Analysis:
-    """What an analysis is to show."""
+def _begin_analysis(engine: Engine, command: Command, chooses: bool) -> tuple[Position, Report, Watch]:
+    """The position to analyse, what writes a line about a result, and the options of the search that feeds it.
+
+    The head of the answer is written: the rest comes bit by bit. `chooses`: a move is chosen in the end.
+    """
     style = {"lz": "lz", "kata": "kata"}.get(command.name.split("-")[0], "sabaki")
     asked = read_analysis(style, command.words, engine.game.position)
-    if (asked.ownership or asked.moves_ownership) and not engine.has_ownership:
+    if asked.fields & {"ownership", "movesOwnership"} and not engine.has_ownership:
         raise Refusal("this network tells no ownership")
-    return asked
-
-
-def _head(command: Command) -> str:
-    """The beginning of an answer that is written bit by bit."""
-    return f"={'' if command.number is None else command.number}\n"
-
-
-def _no_report(result: SearchResult) -> None:
-    """Report nothing."""
-
-
-def _reporting(engine: Engine, asked: Analysis, position: Position) -> tuple[Callable[[SearchResult], None], Watch]:
-    """(what writes a line about a result, the options of the search that feeds it)."""
+    position = _to_search(engine, asked.colour)
     raw: dict[str, float] = {}
-    if asked.root_info:
+    if "rootInfo" in asked.fields:
         extra = _evaluate(engine, position, 0).extra
         names = {"shortterm_winloss_error": "rawStWrError", "shortterm_score_error": "rawStScoreError"}
         names["variance_time"] = "rawVarTimeLeft"
@@ -168,14 +145,15 @@ def _reporting(engine: Engine, asked: Analysis, position: Position) -> tuple[Cal
         if line:
             engine.write(line + "\n")
 
-    options: Watch = {"ownership": asked.ownership}
+    options: Watch = {"ownership": "ownership" in asked.fields or (chooses and _wants_ownership(engine, position))}
     if asked.interval is not None:
         options["on_update"], options["update_seconds"] = report, asked.interval
     if asked.allow is not None:
         options["allow_moves"] = asked.allow & set(position.legal())
     if asked.avoid:
         options["avoid_moves"] = asked.avoid & set(position.legal())
-    return report, options
+    engine.write(f"={'' if command.number is None else command.number}\n")
+    return position, report, options
 
 
 def _ownership_after(engine: Engine, position: Position) -> Callable[[str], NDArray[np.float32] | None]:
@@ -191,7 +169,13 @@ def _ownership_after(engine: Engine, position: Position) -> Callable[[str], NDAr
     return after
 
 
-def _searchable(engine: Engine, colour: str) -> Position:
+def _searchable(engine: Engine, command: Command) -> Position:
+    """The game with the command's only argument to move."""
+    expect(command.words, 1, 1, f"{command.name} COLOUR")
+    return _to_search(engine, read_colour(command.words[0]))
+
+
+def _to_search(engine: Engine, colour: str) -> Position:
     """The game with that side to move; a finished one goes on. Pondering is over until a move is made."""
     engine.wants_to_ponder = False
     position = engine.game.position
@@ -199,7 +183,6 @@ def _searchable(engine: Engine, colour: str) -> Position:
 
 
 def _wants_ownership(engine: Engine, position: Position) -> bool:
-    """Is there something to decide about dead stones after the search?"""
     return may_pass_friendly(position) and engine.has_ownership
 
 
@@ -214,7 +197,6 @@ def _chosen(engine: Engine, position: Position, result: SearchResult) -> str:
 
 
 def _make(engine: Engine, colour: str, move: str) -> None:
-    """Make the chosen move on the board."""
     if move != RESIGN:
         engine.game.play(colour, move)
         engine.wants_to_ponder = True
@@ -230,22 +212,19 @@ def raw_nn(engine: Engine, command: Command) -> str:
     would end a GTP answer.
     """
     words = list(command.words)
-    usage = "kata-raw-nn [COLOUR] SYMMETRY|all [OPTIMISM]"
     colour = engine.game.position.to_play
     if words and words[0].lower() in ("b", "w", "black", "white"):
         colour = read_colour(words.pop(0))
-    expect(words, 1, 2, usage)
+    expect(words, 1, 2, "kata-raw-nn [COLOUR] SYMMETRY|all [OPTIMISM]")
     symmetries = range(8) if words[0].lower() == "all" else [read_int(words[0], "symmetry", 0, 7)]
     optimism = engine.search.parameters.root_options.get(OPTIMISM, 0.0)
     if len(words) == 2:
         optimism = read_number(words[1], "optimism", 0.0, 1.0)
     position = engine.game.position.with_to_play(colour)
-    found = [_raw_text(position, _evaluate(engine, position, one, optimism), one) for one in symmetries]
-    return "\n".join(found)
+    return "\n".join(_raw_text(position, _evaluate(engine, position, one, optimism), one) for one in symmetries)
 
 
 def _evaluate(engine: Engine, position: Position, symmetry: int | str, optimism: float = 0.0) -> Evaluation:
-    """The network's answer for one position."""
     evaluator = engine.evaluator
     if OPTIMISM in evaluator.encoding.options:
         evaluator = evaluator.bind(**{OPTIMISM: optimism})
@@ -253,7 +232,6 @@ def _evaluate(engine: Engine, position: Position, symmetry: int | str, optimism:
 
 
 def _raw_text(position: Position, seen: Evaluation, symmetry: int) -> str:
-    """One block of `kata-raw-nn`."""
     white = position.to_play == "W"
     sign = 1.0 if white else -1.0
     lines = [f"symmetry {symmetry}"]
@@ -270,9 +248,8 @@ def _raw_text(position: Position, seen: Evaluation, symmetry: int) -> str:
         names["shortterm_score_error"] = "shorttermScoreError"
         lines += [f"{name} {seen.extra.get(key, -1.0):.3f}" for key, name in names.items()]
     lines.append("policy")
-    for y in range(position.ysize):
-        names_of_row = [xy_to_vertex(x, y, position.ysize) for x in range(position.xsize)]
-        lines.append(" ".join(f"{seen.policy[v]:8.6f}" if v in seen.policy else "    NAN" for v in names_of_row))
+    for row in _rows(position):
+        lines.append(" ".join(f"{seen.policy[v]:8.6f}" if v in seen.policy else "    NAN" for v in row))
     lines.append(f"policyPass {seen.policy[PASS]:8.6f}" if PASS in seen.policy else "policyPass     NAN")
     if seen.ownership is not None:
         lines.append("whiteOwnership")
@@ -280,23 +257,25 @@ def _raw_text(position: Position, seen: Evaluation, symmetry: int) -> str:
     return "\n".join(lines)
 
 
+def _rows(position: Position) -> list[list[str]]:
+    """The vertices of the board, row by row from the top."""
+    return [[xy_to_vertex(x, y, position.ysize) for x in range(position.xsize)] for y in range(position.ysize)]
+
+
 def heatmap(engine: Engine, command: Command) -> str:
     """`heatmap [SYMMETRY|average|all]`: the policy in thousandths, row by row from the top (Leela Zero)."""
     expect(command.words, 0, 1, "heatmap [SYMMETRY|average|all]")
     word = command.words[0].lower() if command.words else "0"
-    kinds: list[int | str] = ["average"] if word in ("average", "avg") else list(range(8))
-    if word not in ("average", "avg", "all"):
-        kinds = [read_int(word, "symmetry", 0, 7)]
+    kinds: list[int | str] = ["average"]
+    if word not in ("average", "avg"):
+        kinds = list(range(8)) if word == "all" else [read_int(word, "symmetry", 0, 7)]
     return "\n" + "\n".join(_heatmap_text(engine, kind) for kind in kinds)
 
 
 def _heatmap_text(engine: Engine, symmetry: int | str) -> str:
     position = engine.game.position
     seen = _evaluate(engine, position, symmetry)
-    rows = []
-    for y in range(position.ysize):
-        vertices = [xy_to_vertex(x, y, position.ysize) for x in range(position.xsize)]
-        rows.append(" ".join(f"{int(seen.policy.get(vertex, 0.0) * 1000):3d}" for vertex in vertices))
+    rows = [" ".join(f"{int(seen.policy.get(v, 0.0) * 1000):3d}" for v in row) for row in _rows(position)]
     rows.append(f"pass: {int(seen.policy.get(PASS, 0.0) * 1000)}")
     if seen.value is not None:
         rows.append(f"winrate: {(seen.value + 1) / 2:f}")
@@ -357,10 +336,10 @@ def ownership(engine: Engine, command: Command) -> str:
 
 def variation(engine: Engine, command: Command) -> str:
     """The main variation of a short search, as GoGui's draw commands."""
-    position = _searchable(engine, engine.game.position.to_play)
+    position = _to_search(engine, engine.game.position.to_play)
     result = engine.search_here(position, Limits(visits=100))
-    colours = [position.to_play, "W" if position.to_play == "B" else "B"]
-    moves = " ".join(f"{colours[ply % 2]} {move}" for ply, move in enumerate(result.principal_variation))
+    colours = cycle("BW" if position.to_play == "B" else "WB")
+    moves = " ".join(f"{colour} {move}" for colour, move in zip(colours, result.principal_variation, strict=False))
     return f"VAR {moves}\nTEXT {moves}"
 
 
@@ -372,10 +351,9 @@ def cputime(engine: Engine, command: Command) -> str:
     return f"{engine.thinking_seconds:g}"
 
 
-def clear_cache(engine: Engine, command: Command) -> str:
+def clear_cache(engine: Engine, command: Command) -> None:
     """Forget the tree (KataGo)."""
     engine.search.clear()
-    return ""
 
 
 def benchmark(engine: Engine, command: Command) -> str:
@@ -383,7 +361,7 @@ def benchmark(engine: Engine, command: Command) -> str:
     expect(command.words, 1, 1, "kata-benchmark VISITS")
     visits = read_int(command.words[0], "visits", 1, 10**7)
     engine.search.clear()
-    result = engine.search_here(_searchable(engine, engine.game.position.to_play), Limits(visits=visits))
+    result = engine.search_here(_to_search(engine, engine.game.position.to_play), Limits(visits=visits))
     seconds = max(engine.worker.seconds, 1e-9)
     return f"{result.visits} visits, {result.evaluations} evaluations, {seconds:.3f} s: {result.visits / seconds:.1f}/s"
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from keima.engines.gtp.clock import UNLIMITED, TimeControl
-from keima.engines.gtp.time_plan import Told
+from keima.engines.gtp.clock import UNLIMITED, TimeControl, Told
+from keima.engines.gtp.engine import Command, Engine, Handler
 from keima.engines.gtp.words import Refusal, expect, read_colour, read_int, read_number
 from keima.engines.named_settings import SETTINGS, Setting, Value, changes_of, is_known, value_of
 from keima.errors import KeimaError
 from keima.systems.parameters import Number
 
-if TYPE_CHECKING:
-    from keima.engines.gtp.engine import Command, Engine, Handler
-
-TIME_KINDS = ("none", "absolute", "byoyomi", "canadian", "fischer", "fischer-capped")
-KGS_TIME_KINDS = TIME_KINDS[:4]
+_TIME_USAGE = {
+    "none": "none",
+    "absolute": "absolute MAIN",
+    "byoyomi": "byoyomi MAIN PERIOD PERIODS",
+    "canadian": "canadian MAIN BYOYOMI STONES",
+    "fischer": "fischer MAIN INCREMENT",
+    "fischer-capped": "fischer-capped MAIN INCREMENT MAIN_LIMIT MOVE_LIMIT",
+}
 _MOST_STONES, _MOST_PERIODS = 100_000, 1_000_000
 PROFILE = "profile"
 """The option of an encoding that `humanSLProfile` sets."""
@@ -27,29 +29,27 @@ PROFILE = "profile"
 # The clock
 
 
-def time_settings(engine: Engine, command: Command) -> str:
+def time_settings(engine: Engine, command: Command) -> None:
     """`time_settings MAIN BYOYOMI STONES`: Canadian time; no stones but byo-yomi time: no limit (GTP 2 § 4.2)."""
     expect(command.words, 3, 3, "time_settings MAIN BYOYOMI STONES")
-    _set_clocks(engine, _canadian(command.words))
-    return ""
+    _set_clocks(engine, _read_time("canadian", command.words))
 
 
 def list_time_settings(engine: Engine, command: Command) -> str:
     """What `kata-time_settings` takes."""
-    return " ".join(TIME_KINDS)
+    return " ".join(_TIME_USAGE)
 
 
-def kind_time_settings(engine: Engine, command: Command) -> str:
+def kind_time_settings(engine: Engine, command: Command) -> None:
     """`kgs-time_settings KIND ...` (KGS), `kata-time_settings KIND ...` (KataGo)."""
-    kinds = TIME_KINDS if command.name.startswith("kata") else KGS_TIME_KINDS
+    kinds = list(_TIME_USAGE)[: 4 if command.name.startswith("kgs") else None]
     kind = command.words[0].lower() if command.words else ""
     if kind not in kinds:
         raise Refusal(f"time settings must be {', '.join(kinds)}, not {kind[:40]!r}")
-    _set_clocks(engine, _TIME_READERS[kind](command.words[1:]))
-    return ""
+    _set_clocks(engine, _read_time(kind, command.words[1:]))
 
 
-def time_left(engine: Engine, command: Command) -> str:
+def time_left(engine: Engine, command: Command) -> None:
     """`time_left COLOUR SECONDS STONES`; for Japanese byo-yomi the periods left stand in the stones' place (KGS)."""
     expect(command.words, 3, 3, "time_left COLOUR SECONDS STONES")
     colour = read_colour(command.words[0])
@@ -62,7 +62,6 @@ def time_left(engine: Engine, command: Command) -> str:
     if clock is None or (stones and not clock.periods):
         raise Refusal("stones left in a period, but the time settings know none")
     clock.set_left(seconds, stones)
-    return ""
 
 
 def print_clocks(engine: Engine, command: Command) -> str:
@@ -70,143 +69,98 @@ def print_clocks(engine: Engine, command: Command) -> str:
     position = engine.game.position
     area, stones = position.xsize * position.ysize, int((position.stones != 0).sum())
     lag = float(_value(engine, "lagBuffer"))
-    told = {"Black": engine.clocks["B"], "White": engine.clocks["W"]}
-    return "\n".join(
-        f"{name} {(Told() if clock is None else clock.told).describe(area, stones, lag)}"
-        for name, clock in told.items()
-    )
+    told = {side: Told() if clock is None else clock.told for side, clock in engine.clocks.items()}
+    return "\n".join(f"{side} {told[side[0]].describe(area, stones, lag)}" for side in ("Black", "White"))
 
 
 def _set_clocks(engine: Engine, control: TimeControl | None) -> None:
-    """Both sides' clocks; None for no limit."""
     for colour in engine.clocks:
         engine.clocks[colour] = copy.copy(control)
 
 
-def _seconds(word: str) -> float:
-    return read_number(word, "time", 0.0, UNLIMITED)
-
-
-def _limit(word: str) -> float:
-    """A limit in seconds; a negative one is none."""
-    seconds = read_number(word, "time limit", -UNLIMITED, UNLIMITED)
-    return UNLIMITED if seconds < 0 else seconds
-
-
-def _none(words: list[str]) -> None:
-    expect(words, 0, 0, "none")
-
-
-def _absolute(words: list[str]) -> TimeControl:
-    expect(words, 1, 1, "absolute MAIN")
-    return TimeControl(_seconds(words[0]))
-
-
-def _byoyomi(words: list[str]) -> TimeControl:
-    expect(words, 3, 3, "byoyomi MAIN PERIOD PERIODS")
-    periods = read_int(words[2], "periods", 0, _MOST_PERIODS)
-    return TimeControl(_seconds(words[0]), 0.0, _seconds(words[1]) if periods else 0.0, periods)
-
-
-def _canadian(words: list[str]) -> TimeControl | None:
-    expect(words, 3, 3, "canadian MAIN BYOYOMI STONES")
-    main, period = _seconds(words[0]), _seconds(words[1])
+def _read_time(kind: str, words: list[str]) -> TimeControl | None:
+    """The clock of a kind of time settings; None for no limit."""
+    usage = _TIME_USAGE[kind]
+    expect(words, len(usage.split()) - 1, len(usage.split()) - 1, usage)
+    if kind == "none":
+        return None
+    main, *more = (read_number(word, "time", 0.0, UNLIMITED) for word in words[:2])
+    if kind == "absolute":
+        return TimeControl(main)
+    if kind == "fischer":
+        return TimeControl(main, more[0])
+    if kind == "fischer-capped":
+        limits = [read_number(word, "time limit", -UNLIMITED, UNLIMITED) for word in words[2:]]
+        most, most_of_move = (UNLIMITED if limit < 0 else limit for limit in limits)
+        if most < main:
+            raise Refusal("the limit of main time must not be below the main time")
+        return TimeControl(main, more[0], 0.0, 0, 1, most, most_of_move)
+    if kind == "byoyomi":
+        periods = read_int(words[2], "periods", 0, _MOST_PERIODS)
+        return TimeControl(main, 0.0, more[0] if periods else 0.0, periods)
     stones = read_int(words[2], "stones", 0, _MOST_STONES)
     if stones == 0:
-        return None if period > 0 else TimeControl(main)
-    return TimeControl(main, 0.0, period, 1, stones)
-
-
-def _fischer(words: list[str]) -> TimeControl:
-    expect(words, 2, 2, "fischer MAIN INCREMENT")
-    return TimeControl(_seconds(words[0]), _seconds(words[1]))
-
-
-def _fischer_capped(words: list[str]) -> TimeControl:
-    expect(words, 4, 4, "fischer-capped MAIN INCREMENT MAIN_LIMIT MOVE_LIMIT")
-    main, most = _seconds(words[0]), _limit(words[2])
-    if most < main:
-        raise Refusal("the limit of main time must not be below the main time")
-    return TimeControl(main, _seconds(words[1]), 0.0, 0, 1, most, _limit(words[3]))
-
-
-_TIME_READERS: dict[str, Callable[[list[str]], TimeControl | None]] = {
-    "none": _none,
-    "absolute": _absolute,
-    "byoyomi": _byoyomi,
-    "canadian": _canadian,
-    "fischer": _fischer,
-    "fischer-capped": _fischer_capped,
-}
+        return None if more[0] > 0 else TimeControl(main)
+    return TimeControl(main, 0.0, more[0], 1, stones)
 
 
 # Parameters
 
-_SPECIAL = {
-    "analysisWideRootNoise": Setting("analysisWideRootNoise", 0.04, 0.0, 5.0),
-    "analysisIgnorePreRootHistory": Setting("analysisIgnorePreRootHistory", True),
-    "genmoveAntiMirror": Setting("genmoveAntiMirror", True),
-    "antiMirror": Setting("antiMirror", False),
-    "humanSLProfile": Setting("humanSLProfile", ""),
-    "allowResignation": Setting("allowResignation", True),
-    "ponderingEnabled": Setting("ponderingEnabled", False),
-    "delayMoveScale": Setting("delayMoveScale", 0.0, 0.0, 10000.0),
-    "delayMoveMax": Setting("delayMoveMax", 1e6, 0.0, 1e6),
-}
+_OF_ENGINE = (
+    Setting("analysisWideRootNoise", 0.04, 0.0, 5.0),
+    Setting("analysisIgnorePreRootHistory", True),
+    Setting("genmoveAntiMirror", True),
+    Setting("antiMirror", False),
+    Setting("humanSLProfile", ""),
+    Setting("allowResignation", True),
+    Setting("ponderingEnabled", False),
+    Setting("delayMoveScale", 0.0, 0.0, 10000.0),
+    Setting("delayMoveMax", 1e6, 0.0, 1e6),
+)
+_SPECIAL = {setting.name: setting for setting in _OF_ENGINE}
 """KataGo's parameters of the engine, in its order; those of its search: `SETTINGS`."""
-_OURS = {
-    "resignThreshold": Setting("resignThreshold", -0.9, -1.0, 1.0),
-    "resignConsecTurns": Setting("resignConsecTurns", 3, 1, 1000),
-}
+_IN_CONFIGURATION = (Setting("resignThreshold", -0.9, -1.0, 1.0), Setting("resignConsecTurns", 3, 1, 1000))
+_OURS = {setting.name: setting for setting in _IN_CONFIGURATION}
 """Parameters of play that KataGo sets in its configuration only; the threshold is win − loss, as there."""
 _ALL = {**_SPECIAL, **SETTINGS, **_OURS}
 _FIXED = ("dynamicPlayoutDoublingAdvantageCapPerOppLead", "avoidRepeatedPatternUtility")
 _UNLIMITED_VISITS, _UNLIMITED_SECONDS = 1 << 50, 1e20
 
 
-def _set_visits(engine: Engine, value: Value) -> None:
-    engine.options.visits = None if value == _UNLIMITED_VISITS else int(value)
+def _play_values(engine: Engine) -> dict[str, Value]:
+    """The parameters of play as they are."""
+    options, resigner = engine.options, engine.resigner
+    return {
+        "maxVisits": options.visits or _UNLIMITED_VISITS,
+        "maxTime": _UNLIMITED_SECONDS if options.seconds is None else options.seconds,
+        "maxTimePondering": options.ponder_seconds,
+        "ponderingEnabled": options.ponder,
+        "allowResignation": resigner.threshold > 0,
+        "resignThreshold": round(2 * resigner.threshold - 1, 12),
+        "resignConsecTurns": resigner.turns,
+        "humanSLProfile": str(options.bound.get(PROFILE, "")),
+    }
 
 
-def _set_seconds(engine: Engine, value: Value) -> None:
-    engine.options.seconds = None if value == _UNLIMITED_SECONDS else float(value)
-
-
-def _set_resignation(engine: Engine, value: Value) -> None:
-    engine.resigner.threshold = engine.options.resign_threshold if value else 0.0
-
-
-def _set_profile(engine: Engine, value: Value) -> None:
-    if value or PROFILE in engine.evaluator.encoding.options:
+def _set_play(engine: Engine, name: str, value: Value) -> None:
+    """Set one of them."""
+    options, resigner = engine.options, engine.resigner
+    if name == "maxVisits":
+        options.visits = None if value == _UNLIMITED_VISITS else int(value)
+    elif name == "maxTime":
+        options.seconds = None if value == _UNLIMITED_SECONDS else float(value)
+    elif name == "maxTimePondering":
+        options.ponder_seconds = float(value)
+    elif name == "ponderingEnabled":
+        options.ponder = bool(value)
+    elif name == "allowResignation":
+        resigner.threshold = options.resign_threshold if value else 0.0
+    elif name == "resignThreshold":
+        resigner.threshold = (float(value) + 1) / 2
+    elif name == "resignConsecTurns":
+        resigner.turns = int(value)
+    elif value or PROFILE in engine.evaluator.encoding.options:
         engine.bind(**{PROFILE: value or None})
-
-
-_PLAY: dict[str, tuple[Callable[[Engine], Value], Callable[[Engine, Value], None]]] = {
-    "maxVisits": (lambda engine: engine.options.visits or _UNLIMITED_VISITS, _set_visits),
-    "maxTime": (
-        lambda engine: _UNLIMITED_SECONDS if engine.options.seconds is None else engine.options.seconds,
-        _set_seconds,
-    ),
-    "maxTimePondering": (
-        lambda engine: engine.options.ponder_seconds,
-        lambda engine, value: setattr(engine.options, "ponder_seconds", value),
-    ),
-    "ponderingEnabled": (
-        lambda engine: engine.options.ponder,
-        lambda engine, value: setattr(engine.options, "ponder", value),
-    ),
-    "allowResignation": (lambda engine: engine.resigner.threshold > 0, _set_resignation),
-    "resignThreshold": (
-        lambda engine: round(2 * engine.resigner.threshold - 1, 12),
-        lambda engine, value: setattr(engine.resigner, "threshold", (float(value) + 1) / 2),
-    ),
-    "resignConsecTurns": (
-        lambda engine: engine.resigner.turns,
-        lambda engine, value: setattr(engine.resigner, "turns", value),
-    ),
-    "humanSLProfile": (lambda engine: str(engine.options.bound.get(PROFILE, "")), _set_profile),
-}
-"""Parameters of play: how to read and to set them."""
 
 
 def list_params(engine: Engine, command: Command) -> str:
@@ -228,15 +182,14 @@ def get_params(engine: Engine, command: Command) -> str:
     return json.dumps(found, sort_keys=True, separators=(",", ":"))
 
 
-def set_param(engine: Engine, command: Command) -> str:
+def set_param(engine: Engine, command: Command) -> None:
     """`kata-set-param NAME VALUE`; changing the search forgets its tree."""
     words = command.words
     expect(words, 1, 2, "kata-set-param NAME VALUE")
     _set(engine, {words[0]: words[1] if len(words) > 1 else ""})
-    return ""
 
 
-def set_params(engine: Engine, command: Command) -> str:
+def set_params(engine: Engine, command: Command) -> None:
     """`kata-set-params {"NAME": VALUE, ...}`."""
     try:
         found = json.loads(" ".join(command.words))
@@ -246,7 +199,6 @@ def set_params(engine: Engine, command: Command) -> str:
     except (ValueError, RecursionError) as error:
         raise Refusal(f"Could not set params: {error}") from error
     _set(engine, dict(zip(found, values, strict=True)))
-    return ""
 
 
 def _text(value: Value) -> str:
@@ -256,8 +208,9 @@ def _text(value: Value) -> str:
 
 def _value(engine: Engine, name: str) -> Value:
     """What a parameter is: of play, of the search, or held for whoever set it."""
-    if name in _PLAY:
-        return _PLAY[name][0](engine)
+    play = _play_values(engine)
+    if name in play:
+        return play[name]
     if not (name in _ALL or is_known(name)):
         raise Refusal(f"Invalid parameter: {name[:60]}")
     value = value_of(name, engine.search.parameters) if is_known(name) else None
@@ -275,7 +228,7 @@ def _set(engine: Engine, values: dict[str, str]) -> None:
                 raise Refusal(f"Cannot be overridden in kata-set-param: {name}")
             if name.startswith("humanSL") and name != "humanSLProfile":
                 raise Refusal(f"Provided parameter {name[:60]} but there is no human model beside the network")
-            if name in _PLAY:
+            if name in _play_values(engine):
                 play[name] = _ALL[name].read(word)
             elif is_known(name):
                 changes |= changes_of(name, word)
@@ -286,32 +239,29 @@ def _set(engine: Engine, values: dict[str, str]) -> None:
             else:
                 raise Refusal(f"Unrecognized or non-overridable parameter in kata-set-params: {name[:60]}")
         if "humanSLProfile" in play:
-            _set_profile(engine, play.pop("humanSLProfile"))
+            _set_play(engine, "humanSLProfile", play.pop("humanSLProfile"))
         if changes:
             engine.change_search(changes)
     except KeimaError as error:
         raise Refusal(f"Could not set params: {error}") from error
     for name, value in play.items():
-        _PLAY[name][1](engine, value)
+        _set_play(engine, name, value)
     engine.held |= held
 
 
 def get_models(engine: Engine, command: Command) -> str:
     """The network, as KataGo's `kata-get-models` tells it."""
-    network = engine.evaluator.network
-    pedigree = network.pedigree
-    return json.dumps(
-        [
-            {
-                "name": pedigree.origin,
-                "internalName": pedigree.name,
-                "maxBatchSize": engine.evaluator.batch_size,
-                "usesHumanSLProfile": PROFILE in engine.evaluator.encoding.options,
-                "version": _model_version(pedigree.format),
-                "usingFP16": str(engine.evaluator.precision != "f32").lower(),
-            }
-        ]
-    )
+    evaluator = engine.evaluator
+    pedigree = evaluator.network.pedigree
+    model = {
+        "name": pedigree.origin,
+        "internalName": pedigree.name,
+        "maxBatchSize": evaluator.batch_size,
+        "usesHumanSLProfile": PROFILE in evaluator.encoding.options,
+        "version": _model_version(pedigree.format),
+        "usingFP16": str(evaluator.precision != "f32").lower(),
+    }
+    return json.dumps([model])
 
 
 def _model_version(format_name: str) -> int:

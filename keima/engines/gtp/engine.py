@@ -3,11 +3,9 @@
     Engine(evaluator, make_search, Options(), COMMANDS).run(sys.stdin.buffer, sys.stdout.buffer)
 
 Source: G. Farnebäck, *GTP 2 specification*, draft 2; the extensions of KataGo and Leela Zero are named where they are.
-What each command does stands in `commands`; here is what surrounds it: lines come in on a thread of their own,
-searches run on another, and the answers leave in the order of the commands.
-
-An analysis goes on until the next line comes in, which ends it within 50 ms. A `genmove` is not ended by the next line
-(KataGo's way), but by `stop`, or by GoGui's `# interrupt`: it then plays the best move found so far.
+What each command does stands in `commands`. Lines come in on a thread of their own, searches run on another, and the
+answers leave in the order of the commands. An analysis goes on until the next line comes in, which ends it within
+50 ms; a `genmove` (KataGo's way) until `stop` or GoGui's `# interrupt`: it then plays the best move found so far.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import IO, TYPE_CHECKING
 
 from keima.engines.gtp import GAME
@@ -28,7 +26,7 @@ from keima.engines.gtp.clock import TimeControl
 from keima.engines.gtp.game import Game, Start
 from keima.engines.gtp.judge import Resigner
 from keima.engines.gtp.words import Refusal, answer, clean_line
-from keima.engines.session import OnEnd, SearchThread, Watch, prepare
+from keima.engines.session import OnEnd, SearchThread, Watch
 from keima.errors import BadRequest, KeimaError
 from keima.games.go import Position
 from keima.games.go.rules import Rules
@@ -60,13 +58,10 @@ class Options:
 
     Attributes:
         name: the answer to `name`. Lizzie asks KataGo's commands only of a program called "KataGo".
-        rules, komi: of the first game; komi None for the usual one.
-        visits: most visits of a move; None: 800 if nothing else limits it.
-        seconds: most seconds of a move, None for no limit.
-        ponder: search on while the other side thinks.
-        ponder_seconds: at most so long.
-        resign_threshold: resign when the probability of winning is below it; 0 never.
-        resign_turns: for so many moves in a row.
+        komi: of the first game; None for the usual one.
+        visits, seconds: at most, of a move; None: no limit, but 800 visits if nothing else limits it.
+        ponder, ponder_seconds: search on while the other side thinks, and at most so long.
+        resign_threshold, resign_turns: see `Resigner`.
         bound: options of the network by name ("profile": whom a human network imitates).
     """
 
@@ -88,7 +83,6 @@ class Engine:
     Args:
         evaluator: of a Go network.
         make_search: makes a search of an evaluator, parameters overridden by name.
-        options: how it plays.
         commands: what it obeys, by name (`keima.engines.gtp.commands.COMMANDS`).
 
     Raises:
@@ -96,16 +90,8 @@ class Engine:
         UnsupportedPosition: the network cannot play under these rules.
     """
 
-    options: Options
-    resigner: Resigner
-    clocks: dict[str, TimeControl | None]
-
     def __init__(
-        self,
-        evaluator: Evaluator,
-        make_search: MakeSearch,
-        options: Options,
-        commands: Mapping[str, Handler],
+        self, evaluator: Evaluator, make_search: MakeSearch, options: Options, commands: Mapping[str, Handler]
     ) -> None:
         encoding = evaluator.encoding
         if encoding.game != GAME:
@@ -123,7 +109,7 @@ class Engine:
         side = getattr(encoding, "board_size", None) or 19
         start = Start((side, side), rules, komi if options.komi is None else options.komi)
         self.game = Game(start, encoding.check)
-        self.clocks = {"B": None, "W": None}
+        self.clocks: dict[str, TimeControl | None] = {"B": None, "W": None}
         self.resigner = Resigner(options.resign_threshold, options.resign_turns)
         self.thinking_seconds = 0.0
         self.wants_to_ponder = False
@@ -156,14 +142,6 @@ class Engine:
         finally:
             self.worker.cancel()
 
-    def prepare(self) -> None:
-        """Compile what the first move would otherwise wait for.
-
-        Raises:
-            KeimaError: the search cannot run with this network and these options.
-        """
-        prepare(self.search, self.game.position)
-
     def write(self, text: str) -> None:
         """Write to the controller; from any thread."""
         assert self._out is not None
@@ -191,7 +169,7 @@ class Engine:
         digits, rest = re.fullmatch(r"([0-9]*)(.*)", line).groups()  # type: ignore[union-attr]
         words = rest.split()
         number = int(digits) if len(digits) <= 10 and digits else None
-        good, text, quitting = False, "", False
+        good, text = False, ""
         if len(digits) > 10 or (number or 0) > _HIGHEST_ID:
             number, text = None, f"command number above {_HIGHEST_ID}"
         elif not words:
@@ -200,10 +178,9 @@ class Engine:
             text = "unknown command"
         else:
             try:
-                found = self._commands[words[0]](self, Command(words[0], words[1:], number))
-                if found is None:
-                    return True  # it answers by itself
-                good, text, quitting = True, found, words[0] == "quit"
+                good, text = True, self._commands[words[0]](self, Command(words[0], words[1:], number)) or ""
+                if text == WRITTEN:
+                    return True
             except KeimaError as error:
                 text = " ".join(str(error).split())
             except (OSError, MemoryError, RuntimeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
@@ -212,7 +189,7 @@ class Engine:
                 traceback.print_exc(file=sys.stderr)
                 text = f"internal error: {type(error).__name__}: {error}"
         self.write(answer(good, number, text))
-        return not quitting
+        return not (good and words[0] == "quit")
 
     # Searching
 
@@ -228,8 +205,7 @@ class Engine:
             BadRequest: the search does not take a value.
         """
         overrides = {**self._overrides, **overrides}
-        self.search = self._make_search(self.evaluator, overrides)
-        self._overrides = overrides
+        self.search, self._overrides = self._make_search(self.evaluator, overrides), overrides
 
     def bind(self, **options: object) -> None:
         """Fix options of the network; None takes one back. The tree is forgotten.
@@ -238,8 +214,7 @@ class Engine:
             BadRequest: the network does not take it; nothing has changed then.
         """
         evaluator = self.evaluator.bind(**options)
-        self.search = self._make_search(evaluator, self._overrides)
-        self.evaluator = evaluator
+        self.search, self.evaluator = self._make_search(evaluator, self._overrides), evaluator
         found = {**self.options.bound, **options}
         self.options.bound = {name: value for name, value in found.items() if value is not None}
 
@@ -261,18 +236,16 @@ class Engine:
     def note_time(self, colour: str) -> None:
         """Let the clock of that side run for the search that has just ended."""
         self.thinking_seconds += self.worker.seconds
-        clock = self.clocks[colour]
-        if clock is not None:
+        if clock := self.clocks[colour]:
             clock.spend(self.worker.seconds)
 
     def limits(self, colour: str) -> Limits:
         """What ends a search for a move of that side."""
-        visits, seconds, control = self.options.visits, self.options.seconds, self.clocks[colour]
-        if control is not None:
-            seconds = min(seconds if seconds is not None else control.move_limit, control.move_limit)
-        elif visits is None and seconds is None:
-            visits = DEFAULT_VISITS
-        return Limits(visits, seconds, None if control is None else control.clock(), early_stop=True)
+        visits, seconds = self.options.visits, self.options.seconds
+        if clock := self.clocks[colour]:
+            seconds = clock.move_limit if seconds is None else min(seconds, clock.move_limit)
+            return Limits(visits, seconds, clock.clock(), early_stop=True)
+        return Limits(DEFAULT_VISITS if visits is None and seconds is None else visits, seconds, early_stop=True)
 
     def go_on_with(
         self,
@@ -295,11 +268,9 @@ class Engine:
             at_end()
 
     def _ponder(self) -> None:
-        """Search the position the other side is looking at."""
         if self._background is None and not self.worker.running and not self.game.position.is_over:
-            limits = Limits(seconds=self.options.ponder_seconds)
             try:
-                self.go_on_with(self.game.position, limits, None)
+                self.go_on_with(self.game.position, Limits(seconds=self.options.ponder_seconds), None)
             except KeimaError as error:
                 print(f"keima: cannot ponder: {error}", file=sys.stderr)
 
@@ -307,20 +278,13 @@ class Engine:
         """Another game begins."""
         self.resigner.forget()
         self.wants_to_ponder = False
-        for clock in self.clocks.values():
-            if clock is not None:
-                clock.reset()
+        for clock in filter(None, self.clocks.values()):
+            clock.reset()
 
 
 @dataclass(frozen=True)
 class Command:
-    """One command line.
-
-    Attributes:
-        name: of the command.
-        words: its arguments.
-        number: its id, None for none.
-    """
+    """One command line: the command's name, its arguments, and its id if it has one."""
 
     name: str
     words: list[str]
@@ -328,7 +292,9 @@ class Command:
 
 
 Handler = Callable[[Engine, Command], "str | None"]
-"""Carries out a command: the text of a good answer, or None where it answers by itself; a refusal is a `KeimaError`."""
+"""Carries out a command: the text of a good answer, None for an empty one, `WRITTEN`; a refusal is a `KeimaError`."""
+WRITTEN = "\0"
+"""Returned by a command that has written its answer itself, or whose search will."""
 
 
 def _lines_of(stream: IO[bytes]) -> Iterator[bytes | None]:
@@ -336,7 +302,10 @@ def _lines_of(stream: IO[bytes]) -> Iterator[bytes | None]:
 
     A real file is read below Python's buffers: a thread that waits in them keeps the program from ending.
     """
-    read = _reader(stream)
+    try:
+        read: Callable[[int], bytes] = partial(os.read, stream.fileno())
+    except (OSError, AttributeError):
+        read = stream.read
     waiting, skipping = b"", False
     while chunk := read(_CHUNK):
         *lines, waiting = (waiting + chunk).split(b"\n")
@@ -350,11 +319,3 @@ def _lines_of(stream: IO[bytes]) -> Iterator[bytes | None]:
             waiting, skipping = b"", True
     if waiting and not skipping:
         yield waiting
-
-
-def _reader(stream: IO[bytes]) -> Callable[[int], bytes]:
-    try:
-        descriptor = stream.fileno()
-    except (OSError, AttributeError):
-        return stream.read
-    return lambda size: os.read(descriptor, size)

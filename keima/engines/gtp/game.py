@@ -21,16 +21,10 @@ FEWEST_HANDICAP, MOST_FREE_HANDICAP = 2, 30
 
 @dataclass(frozen=True)
 class Start:
-    """How the game began.
-
-    Attributes:
-        size: (xsize, ysize).
-        rules, komi: of the game.
-        black, white: vertices of stones set up.
-        to_play: "B" or "W", None for the usual one.
-    """
+    """How the game began, `black` and `white` stones set up; `to_play` is None for the usual side."""
 
     size: tuple[int, int] = (19, 19)
+    """Columns, rows."""
     rules: Rules = NAMED_RULES["chinese"]
     komi: float = 7.5
     black: tuple[str, ...] = ()
@@ -38,46 +32,31 @@ class Start:
     to_play: str | None = None
 
     def position(self) -> Position:
-        """The position before the first move.
-
-        Raises:
-            BadPosition: stones that cannot stand there, a komi out of range.
-        """
+        """The position before the first move. Raises BadPosition: stones that cannot stand there, a bad komi."""
         return Position.start(
             self.size, self.rules, self.komi, black=self.black, white=self.white, to_play=self.to_play
         )
 
 
 class Game:
-    """A game of Go under the controller's hands. A refused change leaves it as it was.
+    """A game of Go under the controller's hands; `check` raises for a position the network cannot take.
 
-    Args:
-        start: how it begins.
-        check: raises for a position the network cannot take.
+    Raises:
+        KeimaError: by every method whose change cannot be, which leaves the game as it was.
     """
 
     def __init__(self, start: Start, check: Callable[[Position], None]) -> None:
         self._check = check
-        self.start = start
-        self.position = start.position()
-        check(self.position)
+        self.begin(start)
 
     def begin(self, start: Start) -> None:
-        """A new game.
-
-        Raises:
-            KeimaError: it cannot begin like that, or the network cannot play it.
-        """
+        """A new game."""
         position = start.position()
         self._check(position)
         self.start, self.position = _start_of(position), position
 
     def resize(self, xsize: int, ysize: int) -> None:
-        """An empty board of that size; rules and komi stay.
-
-        Raises:
-            Refusal: a size that is not played, or that the network does not know.
-        """
+        """An empty board of that size; rules and komi stay."""
         if not (SMALLEST <= xsize <= LARGEST and SMALLEST <= ysize <= LARGEST):
             raise Refusal(f"unacceptable size: sides are from {SMALLEST} to {LARGEST}")
         try:
@@ -90,44 +69,28 @@ class Game:
         self.begin(Start(self.start.size, self.start.rules, self.start.komi))
 
     def change(self, rules: Rules | None = None, komi: float | None = None) -> None:
-        """Other rules or another komi for the game as it stands, its moves played again.
-
-        Raises:
-            KeimaError: a komi that cannot be, or rules the network does not know.
-        """
+        """Other rules or another komi for the game as it stands, its moves played again."""
         start = replace(self.start, rules=rules or self.start.rules, komi=self.start.komi if komi is None else komi)
         position = _replay(start.position(), self.position.moves)
         self._check(position)
         self.start, self.position = start, position
 
     def play(self, colour: str, vertex: str) -> None:
-        """Make a move; ko and superko are the controller's business, as in KataGo.
-
-        Raises:
-            Refusal: no such point, an occupied one, suicide.
-        """
+        """Make a move; ko and superko are the controller's business, as in KataGo."""
         try:
             self.position = self.position.play_as(colour, vertex)
         except KeimaError as error:
             raise Refusal(f"illegal move: {error}") from error
 
     def undo(self, moves: int = 1) -> None:
-        """Take back moves.
-
-        Raises:
-            Refusal: fewer were made.
-        """
+        """Take back moves."""
         made = self.position.moves
         if moves > len(made):
             raise Refusal("cannot undo")
         self.position = _replay(self.start.position(), made[: len(made) - moves])
 
     def set_up(self, black: Iterable[str], white: Iterable[str] = (), to_play: str | None = None) -> None:
-        """An empty board with these stones.
-
-        Raises:
-            KeimaError: two on a point, one without liberties, a vertex off the board.
-        """
+        """An empty board with these stones."""
         self.begin(replace(self.start, black=tuple(black), white=tuple(white), to_play=to_play))
 
     def expect_empty(self) -> None:
@@ -136,11 +99,7 @@ class Game:
             raise Refusal("board not empty")
 
     def fixed_handicap(self, stones: int) -> tuple[str, ...]:
-        """Put handicap stones on their customary points (GTP 2 § 4.1.1), and return these.
-
-        Raises:
-            Refusal: the board is not empty, or there is no custom for so many stones on it.
-        """
+        """Put handicap stones on their customary points (GTP 2 § 4.1.1), and return these."""
         self.expect_empty()
         points = fixed_handicap(stones, self.start.size)
         if not points or (stones > 4 and min(self.start.size) == 7):
@@ -149,22 +108,15 @@ class Game:
         return points
 
     def load(self, path: str, before_move: int | None) -> None:
-        """Take over a game from an SGF file, up to the position before a move (from 1), None for the last position.
-
-        Raises:
-            KeimaError: the file cannot be read, or the network cannot take its game.
-        """
+        """Take over a game from an SGF file, up to the position before a move (from 1), None for the last position."""
         try:
             with Path(path).open("rb") as stream:
                 data = stream.read(MAX_SGF_BYTES + 1)
-        except (OSError, ValueError) as error:
+            record = None if len(data) > MAX_SGF_BYTES else parse_sgf(data, rules=self.start.rules.name)
+        except (OSError, ValueError, BadRecord) as error:
             raise Refusal(f"cannot load file {path!r}: {getattr(error, 'strerror', None) or error}") from error
-        if len(data) > MAX_SGF_BYTES:
+        if record is None:
             raise Refusal(f"cannot load file {path!r}: longer than {MAX_SGF_BYTES >> 20} MB")
-        try:
-            record = parse_sgf(data, rules=self.start.rules.name)
-        except BadRecord as error:
-            raise Refusal(f"cannot load file {path!r}: {error}") from error
         begin = position = record.start()
         for number, position in enumerate(record.positions(), 1):
             if not position.moves:  # the first position, or one whose stones the record changes in mid-game
@@ -175,25 +127,13 @@ class Game:
         self.start, self.position = _start_of(begin), position
 
     def sgf(self, result: str, players: dict[str, str]) -> str:
-        """The game as SGF.
-
-        Args:
-            result: as SGF writes it, "" if unknown.
-            players: names by colour.
-        """
+        """The game as SGF; a result as that writes it ("" if unknown), players' names by colour."""
         start = self.start
-        only_black = bool(start.black) and not start.white
+        handicap, black = ((), start.black) if start.white else (start.black, ())
+        to_play, moves = start.position().to_play, self.position.moves
+        setup = (handicap, black, start.white)
         record = GameRecord(
-            *start.size,
-            rules=start.rules,
-            komi=start.komi,
-            handicap=start.black if only_black else (),
-            black_setup=() if only_black else start.black,
-            white_setup=start.white,
-            to_play=start.position().to_play,
-            moves=self.position.moves,
-            result=result,
-            players=players,
+            *start.size, start.rules, start.komi, *setup, to_play, moves, result=result, players=players
         )
         return write_sgf(record)
 
@@ -206,7 +146,6 @@ def _start_of(position: Position) -> Start:
 
 
 def _replay(position: Position, moves: Iterable[tuple[str, str]]) -> Position:
-    """The position after these moves."""
     for colour, vertex in moves:
         position = position.play_as(colour, vertex)
     return position

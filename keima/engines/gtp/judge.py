@@ -6,7 +6,6 @@ The rules of thumb are KataGo's (`cpp/program/playutils.cpp`, `cpp/command/gtp.c
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +16,7 @@ from keima.games.go.board import BLACK, EMPTY, MAX_POINTS
 from keima.games.go.playing import bonuses, chains, score_without, without_history
 from keima.games.go.rules import MAX_KOMI
 from keima.games.go.vertices import PASS, board_locs, vertex_to_xy, xy_to_vertex
-
-if TYPE_CHECKING:
-    from keima.inference.evaluator import Evaluator
+from keima.inference.evaluator import Evaluator
 
 ALIVE_MEAN, ALIVE_LEAST = 0.2, -0.6
 """A chain lives whose points its side owns by more than this on average, and each by more than this."""
@@ -35,9 +32,7 @@ def for_black(points: NDArray[np.floating], to_play: str) -> NDArray[np.floating
 def statuses(position: Position, ownership: NDArray[np.floating] | None) -> dict[str, list[list[str]]]:
     """The chains on the board as lists of vertices, by "alive" and "dead".
 
-    Args:
-        position: the board.
-        ownership: [ysize, xsize], +1 = Black's; None: dead is what stands in the other side's pass-alive territory.
+    `ownership` is [ysize, xsize], +1 = Black's; without it, dead is what stands in the other side's pass-alive area.
     """
     found: dict[str, list[list[str]]] = {"alive": [], "dead": []}
     owners = position.owners() if ownership is None else None
@@ -55,28 +50,23 @@ def statuses(position: Position, ownership: NDArray[np.floating] | None) -> dict
 def white_score(position: Position, ownership: NDArray[np.floating] | None, lead: float | None) -> float:
     """White's points minus Black's at the end of the game, as far as it can be told.
 
-    A finished game is counted, without the dead stones where the rules let them stand; for one under way it is the
-    lead, rounded to what this komi allows.
-
-    Args:
-        position: the game.
-        ownership: [ysize, xsize], +1 = Black's; None where the network has none.
-        lead: White's lead in points; None where the network knows no points.
+    A finished game is counted, without the dead stones where there is `ownership` ([ysize, xsize], +1 = Black's); for
+    one under way it is White's `lead`, rounded to what this komi allows.
     """
-    strict = position.rules.scoring == "AREA" and not position.rules.friendly_pass_ok
     if position.is_no_result:
         return 0.0
-    if position.is_over and (strict or ownership is None):
-        return position.score()
-    if position.is_over:
-        dead = {vertex for chain in statuses(position, ownership)["dead"] for vertex in chain}
-        return score_without(position, dead)
-    if lead is None:
+    if position.is_over and ownership is not None:
+        return score_without(position, _dead(position, ownership))
+    if position.is_over or lead is None:
         return position.score()
     whole = (position.komi * 2) % 2 == 0
     if position.rules.has_button:
         whole = not whole
     return float(round(lead)) if whole else math.floor(lead) + 0.5
+
+
+def _dead(position: Position, ownership: NDArray[np.floating]) -> set[str]:
+    return {vertex for chain in statuses(position, ownership)["dead"] for vertex in chain}
 
 
 def result_text(score: float) -> str:
@@ -85,12 +75,7 @@ def result_text(score: float) -> str:
 
 
 class Resigner:
-    """Resigns when several moves in a row were found to be lost.
-
-    Args:
-        threshold: probability of winning below which a move is lost; 0 never resigns.
-        turns: how many of its moves in a row.
-    """
+    """Resigns when the probability of winning was below `threshold` (0: never) for `turns` moves in a row."""
 
     def __init__(self, threshold: float, turns: int) -> None:
         self.threshold = threshold
@@ -149,18 +134,11 @@ def pass_friendly(position: Position, move: str, ownership: NDArray[np.floating]
     """The move to make where the search chose `move` and the other side has passed: a pass if nothing is left to play.
 
     That is so when, without the dead stones, all that a side owns is walled off, the move touches no living stone of
-    the other side, and the network thinks a pass no worse.
-
-    Args:
-        position: with that side to move.
-        move: the search's choice.
-        ownership: [ysize, xsize], +1 = Black's.
-        evaluator: judges both moves, over all symmetries.
+    the other side, and the network, over all symmetries, thinks a pass no worse. `ownership` is Black's.
     """
     if move == PASS:
         return move
-    dead = {vertex for chain in statuses(position, ownership)["dead"] for vertex in chain}
-    cleaned = without_history(position, dead)
+    cleaned = without_history(position, _dead(position, ownership))
     owners = cleaned.owners()
     if ((ownership > _OWNED) & (owners != BLACK)).any() or ((ownership < -_OWNED) & (owners != 3 - BLACK)).any():
         return move
@@ -191,7 +169,6 @@ def resumed(position: Position) -> Position:
 
 
 def _around(stones: NDArray[np.int8], y: int, x: int) -> list[int]:
-    """The stones on the neighbouring points."""
     points = ((y - 1, x), (y + 1, x), (y, x - 1), (y, x + 1))
     inside = [(r, c) for r, c in points if 0 <= r < stones.shape[0] and 0 <= c < stones.shape[1]]
     return [int(stones[point]) for point in inside]

@@ -41,11 +41,7 @@ def expect(words: list[str], least: int, most: int, usage: str) -> None:
 
 
 def read_int(word: str, name: str, least: int, most: int) -> int:
-    """A whole number in that range.
-
-    Raises:
-        Refusal: it is none, or out of range.
-    """
+    """A whole number in that range. Raises Refusal: it is none, or out of range."""
     if not _INT.fullmatch(word):
         raise Refusal(f"{name} must be a whole number, not {word[:40]!r}")
     if not least <= int(word) <= most:
@@ -54,11 +50,7 @@ def read_int(word: str, name: str, least: int, most: int) -> int:
 
 
 def read_number(word: str, name: str, least: float, most: float) -> float:
-    """A finite number in that range.
-
-    Raises:
-        Refusal: it is none, or out of range.
-    """
+    """A finite number in that range. Raises Refusal: it is none, or out of range."""
     if not _NUMBER.fullmatch(word):
         raise Refusal(f"{name} must be a number, not {word[:40]!r}")
     if not least <= float(word) <= most:
@@ -78,11 +70,7 @@ def read_colour(word: str) -> str:
 
 
 def read_bool(word: str, name: str) -> bool:
-    """True or false.
-
-    Raises:
-        Refusal: neither.
-    """
+    """True or false. Raises Refusal: neither."""
     if word.lower() not in _TRUE + _FALSE:
         raise Refusal(f"{name} must be true or false, not {word[:40]!r}")
     return word.lower() in _TRUE

@@ -92,10 +92,8 @@ class Tally:
     @property
     def standard_error(self) -> float:
         """Of `score`, from the spread of the units; games of unfinished pairs count as if theirs were finished."""
-        units = self.units
-        variance = _moments(units)[1]
-        games_a_unit = 2 if len(units) == 5 else 1
-        return math.sqrt(variance * games_a_unit / max(1, self.games))
+        games_a_unit = 2 if len(self.units) == 5 else 1
+        return math.sqrt(_variance(self.units) * games_a_unit / max(1, self.games))
 
     @property
     def score_interval(self) -> tuple[float, float]:
@@ -141,8 +139,7 @@ class Sprt:
 
     Attributes:
         elo0, elo1: logistic Elo differences, elo0 < elo1.
-        alpha: probability to accept H1 where H0 holds.
-        beta: probability to accept H0 where H1 holds.
+        alpha, beta: probabilities to accept H1 where H0 holds, and H0 where H1 holds.
     """
 
     elo0: float = 0.0
@@ -172,8 +169,7 @@ class Sprt:
         if not any(units):
             return 0.0
         counts = [count or _UNSEEN for count in units]
-        scores = [index / (len(counts) - 1) for index in range(len(counts))]
-        null, other = (_likeliest(counts, scores, expected_score(elo)) for elo in (self.elo0, self.elo1))
+        null, other = (_likeliest(counts, expected_score(elo)) for elo in (self.elo0, self.elo1))
         return sum(count * math.log(q / p) for count, p, q in zip(counts, null, other, strict=True))
 
     def verdict(self, tally: Tally) -> str | None:
@@ -184,26 +180,28 @@ class Sprt:
         return "H0" if ratio <= self.lower else None
 
 
-def _moments(counts: Sequence[float]) -> tuple[float, float]:
-    """Mean and variance of units worth 0 … 1 in equal steps; (½, 0) for none."""
-    total = sum(counts)
+def _variance(counts: Sequence[float]) -> float:
+    """Of units worth 0 … 1 in equal steps; 0 for none."""
+    total, scores = sum(counts), _scores(counts)
     if not total:
-        return 0.5, 0.0
-    scores = [index / (len(counts) - 1) for index in range(len(counts))]
+        return 0.0
     mean = sum(count * score for count, score in zip(counts, scores, strict=True)) / total
-    variance = sum(count * (score - mean) ** 2 for count, score in zip(counts, scores, strict=True)) / total
-    return mean, variance
+    return sum(count * (score - mean) ** 2 for count, score in zip(counts, scores, strict=True)) / total
 
 
-def _likeliest(counts: Sequence[float], scores: Sequence[float], mean: float) -> list[float]:
-    """The distribution of these scores with that mean under which the counts are likeliest.
+def _scores(counts: Sequence[float]) -> list[float]:
+    return [index / (len(counts) - 1) for index in range(len(counts))]
+
+
+def _likeliest(counts: Sequence[float], mean: float) -> list[float]:
+    """The distribution of the units' scores with that mean under which the counts are likeliest.
 
     p_i / (1 + x (a_i − mean)), where x makes the mean right (Van den Bergh, *MLE for multinomial distributions*,
     proposition 1.1); found by bisection, as the sum falls from +inf to −inf between the poles.
     """
     total = sum(counts)
     shares = [count / total for count in counts]
-    offsets = [score - mean for score in scores]
+    offsets = [score - mean for score in _scores(counts)]
     low, high = -1 / max(offsets), -1 / min(offsets)
     for _ in range(200):
         x = (low + high) / 2

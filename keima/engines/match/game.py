@@ -25,14 +25,7 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class TimeControl:
-    """Time for each side: main time, and either an increment a move or Japanese byo-yomi periods.
-
-    Attributes:
-        main: seconds.
-        increment: seconds added after each move.
-        periods: byo-yomi periods.
-        period: seconds of each.
-    """
+    """Seconds for each side: main time, and an increment a move or Japanese byo-yomi periods of `period` each."""
 
     main: float
     increment: float = 0.0
@@ -62,9 +55,7 @@ class TimeControl:
         if left >= 0:
             return replace(clock, main=left + self.increment)
         used = int(-left // clock.period) if clock.period else 0
-        if used >= clock.periods:
-            return None
-        return replace(clock, main=0.0, periods=clock.periods - used)
+        return None if used >= clock.periods else replace(clock, main=0.0, periods=clock.periods - used)
 
 
 @dataclass(frozen=True)
@@ -88,7 +79,7 @@ class Ending:
         fault: of the engine that lost by one.
         seconds: thinking time of each side.
         plies: moves made after the opening.
-        notes: what else happened, for the record.
+        notes: what else happened.
     """
 
     position: Position
@@ -106,7 +97,6 @@ class GameRules:
     """How games are played.
 
     Attributes:
-        time: time control; None: no clock.
         max_plies: moves after the opening at which a game ends; what it is worth then, the game's `Playing` says.
         scorer: a third player that decides which stones are dead.
     """
@@ -135,6 +125,8 @@ def play_game(
 
 
 class _Game:
+    """A game under way; when it has stopped, the `keima.games.playing.Table` that `Playing.settle` sees."""
+
     def __init__(
         self, players: Sequence[Player], start: Position, rules: GameRules, interrupted: Callable[[], bool]
     ) -> None:
@@ -149,21 +141,28 @@ class _Game:
         self.seconds = [0.0, 0.0]
         self.notes: list[str] = []
         self.lost: Ending | None = None
+        self.limit = rules.max_plies
+        self.names = (players[FIRST].name, players[SECOND].name)
+        self.scorer = rules.scorer.name if rules.scorer else None
+        self.note = self.notes.append
+
+    @property
+    def position(self) -> Position:
+        return self.state.position
 
     def play(self, seeds: Sequence[int]) -> Ending:
-        """Play it to the end."""
         for side, (player, seed) in enumerate(zip(self.players, seeds, strict=True)):
             try:
                 player.new_game(self.state, seed)
             except EngineFault as fault:
                 self._unless_interrupted()
                 return self._forfeit(side, fault.kind, str(fault))
-        self._moves(self.rules.max_plies)
-        verdict = None if self.lost else self.playing.settle(_Table(self))
-        if verdict is None:
-            assert self.lost is not None
-            return self.lost
-        return self._ending(verdict)
+        self._moves(self.limit)
+        verdict = None if self.lost else self.playing.settle(self)
+        if verdict is not None:
+            return self._ending(verdict)
+        assert self.lost is not None
+        return self.lost
 
     def _unless_interrupted(self) -> None:
         """Go on, unless the match was asked to stop: what goes wrong then is nobody's fault."""
@@ -185,7 +184,6 @@ class _Game:
         return None if self.lost else self.state.position
 
     def _one_move(self, side: int) -> Ending | None:
-        """Ask for a move and make it."""
         state, began = self.state, time.monotonic()
         self._unless_interrupted()
         try:
@@ -202,44 +200,30 @@ class _Game:
             return self._lost(side, "R", "resignation")
         if not state.position.is_legal(choice.move):
             return self._forfeit(side, "illegal", f"illegal move {choice.move}")
-        if state.clocks and not state.clean_up and not self._tick(side, spent):
-            return self._lost(side, "T", "time")
-        self._make(choice.move)
+        letter = self.sides[side]
+        if self.rules.time and state.clocks and not state.clean_up:
+            clock = self.rules.time.after(state.clocks[letter], spent)
+            if clock is None:
+                return self._lost(side, "T", "time")
+            state.clocks[letter] = clock
+        state.moves.append((letter, choice.move))
+        state.position = state.position.play(choice.move)
+        self.record = self.playing.follow(self.record, letter, choice.move)
         return None
 
-    def _tick(self, side: int, spent: float) -> bool:
-        """Take the time off the side's clock; False if its flag fell."""
-        assert self.state.clocks is not None
-        assert self.rules.time is not None
-        letter = self.sides[side]
-        clock = self.rules.time.after(self.state.clocks[letter], spent)
-        if clock is not None:
-            self.state.clocks[letter] = clock
-        return clock is not None
-
-    def _make(self, move: str) -> None:
-        state = self.state
-        side = state.position.to_play
-        state.moves.append((side, move))
-        state.position = state.position.play(move)
-        self.record = self.playing.follow(self.record, side, move)
-
     def _lost(self, side: int, how: str, reason: str, fault: Fault | None = None) -> Ending:
-        """The side loses."""
         winner = 1 - side
         return self._ending(Verdict(winner, self.playing.result(winner, how), reason), fault)
 
     def _forfeit(self, side: int, kind: str, detail: str) -> Ending:
-        """The side loses by a fault."""
         reason = f"{kind} of {self.players[side].name}"
         self.notes.append(f"{reason}: {detail}")
         return self._lost(side, "F", reason, Fault(side, kind, detail))
 
     def _ending(self, verdict: Verdict, fault: Fault | None = None) -> Ending:
-        plies = len(self.state.moves)
+        how = (verdict.winner, verdict.result, verdict.reason, fault)
         seconds = (self.seconds[0], self.seconds[1])
-        notes = tuple(self.notes)
-        return Ending(self.record, verdict.winner, verdict.result, verdict.reason, fault, seconds, plies, notes)
+        return Ending(self.record, *how, seconds, len(self.state.moves), tuple(self.notes))
 
     def ask_scorer(self) -> frozenset[str] | float | None:
         """See `Table.ask_scorer`; what it does wrong is noted."""
@@ -258,7 +242,11 @@ class _Game:
             self.notes.append(f"scorer {scorer.name} cannot score")
         return said
 
-    def opinion(self, player: Player) -> frozenset[str]:
+    def dead_stones(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Both players' words."""
+        return self._opinion(self.players[FIRST]), self._opinion(self.players[SECOND])
+
+    def _opinion(self, player: Player) -> frozenset[str]:
         """The stones dead for that player; none if it cannot say."""
         try:
             return player.dead_stones(self.state) or frozenset()
@@ -266,21 +254,3 @@ class _Game:
             self._unless_interrupted()
             self.notes.append(f"{player.name} cannot name dead stones: {fault}")
             return frozenset()
-
-
-class _Table:
-    """A stopped game as `Playing.settle` sees it; the protocol `keima.games.playing.Table`."""
-
-    def __init__(self, game: _Game) -> None:
-        self._game = game
-        self.position = game.state.position
-        self.limit = game.rules.max_plies
-        self.names = (game.players[FIRST].name, game.players[SECOND].name)
-        self.scorer = game.rules.scorer.name if game.rules.scorer else None
-        self.ask_scorer = game.ask_scorer
-        self.play_on = game.play_on
-        self.note = game.notes.append
-
-    def dead_stones(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Both players' words."""
-        return self._game.opinion(self._game.players[FIRST]), self._game.opinion(self._game.players[SECOND])

@@ -4,9 +4,8 @@
     >>> match = Match("net.bin.gz,visits=100", "gtp:gnugo --mode gtp", MatchOptions(games=40))  # doctest: +SKIP
     >>> match.run().tally.elo_interval  # doctest: +SKIP
 
-With a folder, each game's record is written there when it ends, then one line about it is appended to `games.jsonl`;
-what stands in that file is never played again. Openings and seeds follow from the match's seed and the game's number,
-so a match that was interrupted continues as it would have gone.
+What a folder says of games that have ended (`results`) is never played again. Openings and seeds follow from the
+match's seed and the game's number, so a match that was interrupted continues as it would have gone.
 """
 
 from __future__ import annotations
@@ -24,13 +23,11 @@ from typing import Any
 import numpy as np
 
 from keima.engines.match.elo import Sprt
-from keima.engines.match.folder import MatchFolder, record_text
 from keima.engines.match.game import GameRules, Interrupted, TimeControl, play_game
-from keima.engines.match.network_players import PolicyPlayer, SearchPlayer
-from keima.engines.match.openings import BUILT_IN, Openings, load_openings
+from keima.engines.match.openings import BUILT_IN, load_openings
 from keima.engines.match.players import Player, Settings, Spec, parse_player
-from keima.engines.match.results import GameResult, Summary, summarise
-from keima.engines.match.roster import Networks, make_player
+from keima.engines.match.results import GameResult, MatchFolder, Summary, record_text, summarise
+from keima.engines.match.roster import Networks, PolicyPlayer, SearchPlayer, make_player
 from keima.errors import BadRequest, KeimaError
 from keima.games.game import GAMES
 from keima.games.position import Position
@@ -48,22 +45,19 @@ class MatchOptions:
     """How a match is played.
 
     Attributes:
-        games: how many; an odd number leaves one opening played once.
+        games: an odd number leaves one opening played once.
         size: (columns, rows), in a game that has a choice of boards; None for the usual one.
         rules, komi: of a game that has a choice of them; None for what every program of it can play, and for the usual
             komi of the rules.
-        openings: as `load_openings` takes them.
-        opening_plies: moves taken of each game of an openings file; None for all.
+        openings, opening_plies: source and plies as `load_openings` takes them.
         swap: each opening is played twice, colours swapped.
         seed: of openings, searches and random choices.
         parallel: games at once; None: one a core, or one in all where time counts.
         time: time control as `TimeControl.parse` reads it, or None.
         max_plies: moves at which a game ends; None: the game's own limit (Go 3 for each point, chess 600).
-        max_faults: the match stops when one player has been at fault in more games than this since it was begun or
-            resumed.
+        max_faults: the match stops when one player was at fault in more games since it was begun or resumed.
         scorer: a third player that decides which stones are dead, in a game where players may differ.
         sprt: stop when this test is decided.
-        settings: for the players.
     """
 
     games: int = 100
@@ -94,7 +88,6 @@ class Match:
 
     Args:
         a, b: the players, as `parse_player` reads them.
-        options: how it is played.
         folder: where records and results are kept; None keeps nothing.
 
     Raises:
@@ -107,13 +100,13 @@ class Match:
         self.options = options or MatchOptions()
         self.specs = (parse_player(a), parse_player(b))
         self._scorer = parse_player(self.options.scorer) if self.options.scorer else None
+        self._all_specs = [spec for spec in (*self.specs, self._scorer) if spec is not None]
         self._networks = Networks()
         self.game = self._one_game()
         self.names = _names(self.specs)
         start = self._start()
-        self.openings: Openings = load_openings(
-            self.options.openings, start, seed=self.options.seed, plies=self.options.opening_plies
-        )
+        options = self.options
+        self.openings = load_openings(options.openings, start, seed=options.seed, plies=options.opening_plies)
         self._rules = self._game_rules(start)
         self._check_players()
         self._folder = None if folder is None else MatchFolder(Path(folder), self._description())
@@ -123,10 +116,7 @@ class Match:
         self._stopping = threading.Event()
 
     def run(self, on_game: Callable[[GameResult, Summary], None] | None = None) -> Summary:
-        """Play the games that have not been played yet.
-
-        Args:
-            on_game: called with each game that ends and where the match then stands.
+        """Play the games that have not been played yet; `on_game` hears of each that ends and where the match stands.
 
         Raises:
             MatchStopped: one player was at fault in too many games.
@@ -186,7 +176,6 @@ class Match:
         return 1 if timed else os.cpu_count() or 1
 
     def _one_game(self) -> str:
-        """What both players play."""
         games = [self._networks.game(spec) for spec in self.specs]
         if games[0] != games[1]:
             raise BadRequest(f"A ({self.specs[A].text}) plays {games[0]}, B ({self.specs[B].text}) plays {games[1]}")
@@ -201,15 +190,14 @@ class Match:
 
     def _game_rules(self, start: Position) -> GameRules:
         most = self.options.max_plies
-        if most is None:
-            most = GAMES[self.game].playing.move_limit(start)
+        most = GAMES[self.game].playing.move_limit(start) if most is None else most
         if most < 1:
             raise BadRequest(f"max_plies must be at least 1, not {most}")
         return GameRules(most, TimeControl.parse(self.options.time) if self.options.time else None)
 
     def _check_players(self) -> None:
         """Find out before the first game what would stop every one: bad options, networks that cannot play this."""
-        for spec in (*self.specs, *([self._scorer] if self._scorer else [])):
+        for spec in self._all_specs:
             player = make_player(spec, self._networks, self.options.settings)
             if isinstance(player, SearchPlayer | PolicyPlayer):
                 player.warm_up(self.openings.get(0).position)
@@ -224,11 +212,12 @@ class Match:
             if not spec.is_program:
                 line[f"{side}_sha256"] = self._networks.network(spec.target).pedigree.sha256
         line |= {**GAMES[self.game].playing.table(self._start()), "scorer": options.scorer}
-        settings = asdict(options.settings)
-        shared = {name: settings[name] for name in ("visits", "resign", "resign_turns")}
+        settings = options.settings
         return {
             **line,
-            **shared,
+            "visits": settings.visits,
+            "resign": settings.resign,
+            "resign_turns": settings.resign_turns,
             "openings": self.openings.digest,
             "swap": options.swap,
             "seed": options.seed,
@@ -240,7 +229,6 @@ class Match:
         return summary.sprt is not None and summary.sprt[2] is not None
 
     def _check_faults(self, last: GameResult) -> None:
-        """Stop where one player fails again and again."""
         if last.fault is None:
             return
         who = last.fault["player"]
@@ -248,11 +236,9 @@ class Match:
         count = self._faults[who].total()
         if count > self.options.max_faults:
             kinds = ", ".join(f"{number} {kind}" for kind, number in self._faults[who].items())
-            raise MatchStopped(
-                f"{who} ({self.names['AB'.index(who)]}) was at fault in {count} games ({kinds}); the last: "
-                f"{last.fault['detail']}. Games played are kept; run the match again when it is mended, or allow more "
-                "faults"
-            )
+            again = "Games played are kept; run the match again when it is mended, or allow more faults"
+            faults = f"was at fault in {count} games ({kinds}); the last: {last.fault['detail']}"
+            raise MatchStopped(f"{who} ({self.names['AB'.index(who)]}) {faults}. {again}")
 
     def _play(self, numbers: Sequence[int]) -> Generator[tuple[GameResult, str], None, None]:
         """Play these games, several at once; yields them, with their records, as they end."""
@@ -287,8 +273,7 @@ class Match:
         """One thread: its own players, one game after another until there are none left."""
         players: list[Player] = []
         try:
-            specs = [*self.specs, *([self._scorer] if self._scorer else [])]
-            players += [make_player(spec, self._networks, self.options.settings) for spec in specs]
+            players += [make_player(spec, self._networks, self.options.settings) for spec in self._all_specs]
             with self._lock:
                 self._players += players
             while not self._stopping.is_set():
@@ -318,7 +303,5 @@ class Match:
 
 def _names(specs: tuple[Spec, Spec]) -> tuple[str, str]:
     """What the players are called; told apart."""
-    names = [spec.name for spec in specs]
-    if names[0] == names[1]:
-        names = [f"{names[0]} (A)", f"{names[1]} (B)"]
-    return names[0], names[1]
+    a, b = (spec.name for spec in specs)
+    return (f"{a} (A)", f"{b} (B)") if a == b else (a, b)

@@ -28,13 +28,11 @@ class Openings:
     """An endless series of openings.
 
     Attributes:
-        source: as the user named it.
         count: how many different ones; None where they are drawn at random.
         digest: tells one series from another.
         get: the opening of that index, from 0.
     """
 
-    source: str
     count: int | None
     digest: str
     get: Callable[[int], Opening]
@@ -66,7 +64,7 @@ def load_openings(source: str, start: Position, *, seed: int = 0, plies: int | N
     order = list(range(len(found)))
     random.Random(f"openings {seed}").shuffle(order)
     digest = _digest(repr([(one.name, one.position.to_json()) for one in found]) + f" {seed}")
-    return Openings(source, len(found), digest, lambda index: found[order[index % len(order)]])
+    return Openings(len(found), digest, lambda index: found[order[index % len(order)]])
 
 
 def _digest(text: str) -> str:
@@ -74,7 +72,6 @@ def _digest(text: str) -> str:
 
 
 def _random_openings(source: str, start: Position, seed: int) -> Openings:
-    """Openings of so many random legal moves."""
     text = source.partition(":")[2]
     if not (text.isdecimal() and 1 <= int(text) <= _MOST_PLIES):
         raise BadRequest(f"openings {source!r}: expected random:PLIES with 1 to {_MOST_PLIES} plies")
@@ -87,7 +84,7 @@ def _random_openings(source: str, start: Position, seed: int) -> Openings:
                 return Opening(f"random {index + 1}", position)
         raise BadRequest(f"openings {source!r}: the game is over before that many moves; ask for fewer")
 
-    return Openings(source, None, _digest(f"{source} {seed} {start.to_json()}"), get)
+    return Openings(None, _digest(f"{source} {seed} {start.to_json()}"), get)
 
 
 def _random_moves(start: Position, plies: int, rng: random.Random) -> Position | None:
@@ -102,7 +99,6 @@ def _random_moves(start: Position, plies: int, rng: random.Random) -> Position |
 
 
 def _file_openings(path: str, start: Position, plies: int | None) -> list[Opening]:
-    """The openings in a file."""
     if not Path(path).exists():
         raise BadRequest(f"openings {path!r}: no such file; choose {SOURCES}")
     suffix = Path(path).suffix.lower()
@@ -116,7 +112,6 @@ def _file_openings(path: str, start: Position, plies: int | None) -> list[Openin
 
 
 def _record_openings(path: str, start: Position, plies: int | None) -> Iterator[Opening]:
-    """The first moves of each game of a file of records."""
     game = GAMES[start.game]
     for file in find_game_files([path]):
         if isinstance(file, BadRecord):

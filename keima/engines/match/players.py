@@ -26,9 +26,9 @@ from keima.search.limits import Clock
 
 RESIGN, PASS = "resign", "pass"
 NETWORK_OPTIONS = ("precision", "backend", "threads", "temperature", "plies", "name")
-SEARCH_OPTIONS = ("visits", "seconds", "preset", "batch", "memory", "resign", "rollout")
-"""What a network with our search takes besides, and the parameters of the search."""
-POLICY_OPTIONS = ("symmetry",)
+SEARCH_OPTIONS = (*NETWORK_OPTIONS, "visits", "seconds", "preset", "batch", "memory", "resign", "rollout")
+"""What a network with our search takes, beside the parameters of the search."""
+POLICY_OPTIONS = (*NETWORK_OPTIONS, "symmetry")
 PROGRAM_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "gtp": ("timeout", "name"),
     "uci": ("timeout", "name", "nodes", "depth", "seconds"),
@@ -45,7 +45,6 @@ class Spec:
         text: the whole of it.
         kind: "net", "policy", or the protocol of a program.
         target: the network file, the game whose default network plays, or the command line.
-        options: by name, as written.
     """
 
     text: str
@@ -70,37 +69,25 @@ class Spec:
         return ",".join([f"{stem} policy" if self.kind == "policy" else stem, *chosen])
 
     def refuse_unknown(self, known: Collection[str]) -> None:
-        """Refuse an option that is not among these.
-
-        Raises:
-            BadRequest: names it, and those there are.
-        """
+        """Refuse, by a BadRequest, an option that is not among these."""
         for name in self.options:
             if name not in known and not (self.is_program and "." in name):
                 raise BadRequest(f"player {self.text!r}: unknown option {name!r}; {self.kind} takes {', '.join(known)}")
 
     def network_options(self, known: Collection[str]) -> dict[str, object]:
         """The options that are the network's: those it knows, and whatever is a word, as no number of a search is."""
-        common = {*NETWORK_OPTIONS, *SEARCH_OPTIONS, *POLICY_OPTIONS}
-        given = {name: as_value(text) for name, text in self.options.items() if name not in common}
+        common = {*SEARCH_OPTIONS, *POLICY_OPTIONS}
+        given = {name: _as_value(text) for name, text in self.options.items() if name not in common}
         return {name: value for name, value in given.items() if name in known or isinstance(value, str)}
 
     def check_limits(self, timed: bool) -> None:
-        """Refuse a program that would think for ever.
-
-        Raises:
-            BadRequest: it takes limits of its thinking, has none, and the match no clock.
-        """
+        """Refuse, by a BadRequest, a program that would think for ever: it has no limit, and the match no clock."""
         limits = {"nodes", "depth", "seconds"} & {*PROGRAM_OPTIONS[self.kind]}
         if limits and not timed and not limits & {*self.options}:
             raise BadRequest(f"player {self.text!r}: give it nodes, depth or seconds, or the match a --time")
 
     def number(self, option: str, default: float | None = None) -> float | None:
-        """A number among the options.
-
-        Raises:
-            BadRequest: it is none.
-        """
+        """A number among the options; BadRequest where it is none."""
         if option not in self.options:
             return default
         try:
@@ -109,8 +96,7 @@ class Spec:
             raise BadRequest(f"player {self.text!r}: {option} must be a number") from None
 
 
-def as_value(text: str) -> float | str:
-    """A number where the text is one, else the text."""
+def _as_value(text: str) -> float | str:
     try:
         return float(text)
     except ValueError:
@@ -140,7 +126,7 @@ def parse_player(text: str) -> Spec:
     if spec.is_program:
         spec.refuse_unknown(PROGRAM_OPTIONS[kind])
     if kind == "policy":
-        spec.refuse_unknown([*NETWORK_OPTIONS, *POLICY_OPTIONS, *found.keys() - {*SEARCH_OPTIONS}])
+        spec.refuse_unknown([*POLICY_OPTIONS, *found.keys() - {*SEARCH_OPTIONS}])
     return spec
 
 
@@ -172,27 +158,21 @@ class Choice:
 
 
 class Player(Protocol):
-    """One side of a game. Each thread has its own; `stop` may come from another."""
+    """One side of a game. Each thread has its own; `stop` may come from another. What goes wrong is an EngineFault."""
 
     name: str
 
     def new_game(self, state: GameState, seed: int) -> None:
-        """Get ready for a game. Raises EngineFault."""
+        """Get ready for a game."""
 
     def move(self, state: GameState) -> Choice:
-        """The move to make for the side to move. Raises EngineFault."""
+        """The move to make for the side to move."""
 
     def dead_stones(self, state: GameState) -> frozenset[str] | None:
-        """At the end, in games that ask: the dead stones of both sides by their points; None without an opinion.
-
-        Raises EngineFault.
-        """
+        """At the end, in games that ask: the dead stones of both sides by their points; None without an opinion."""
 
     def final_score(self, state: GameState) -> float | None:
-        """At the end, in games that ask: the second side's points minus the first's; None if it cannot say.
-
-        Raises EngineFault.
-        """
+        """At the end, in games that ask: the second side's points minus the first's; None if it cannot say."""
 
     def stop(self) -> None:
         """End what is under way, for good."""
@@ -207,8 +187,8 @@ class Settings:
 
     Attributes:
         visits: of networks that name neither visits nor seconds.
-        resign: networks with a search give up when they expect less than this share of the points; 0: never.
-        resign_turns: ... so many times in a row.
+        resign, resign_turns: networks with a search give up when they expect less than this share of the points (0:
+            never) so many times in a row.
         timeout: seconds an engine may take for an answer.
         threads: CPU threads of a network; None takes every core.
     """

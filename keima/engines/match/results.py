@@ -1,15 +1,29 @@
-"""The results of a match: a line for each game, and where the match stands."""
+"""The results of a match: a line for each game, where the match stands, and what it leaves on disk.
+
+A match's folder holds `match.json` (which match), `games.jsonl` (a line a game), one record a game and `summary.json`.
+A game's record is written whole, then its line is appended and forced to disk. A line cut off by a kill is dropped, and
+its game played again.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import IO
 
+from keima.atomic import replacing
 from keima.engines.match.elo import Sprt, Tally
 from keima.engines.match.game import Ending
+from keima.errors import BadRecord, BadRequest
+from keima.games.game import GAMES
 from keima.games.playing import Opening
+from keima.games.records import PlayedGame
 from keima.plain import Data
 
 
@@ -19,14 +33,11 @@ class GameResult:
 
     Attributes:
         number: from 1.
-        opening: its name.
         first: "A" or "B": who had the first side.
         winner: "A", "B", or None for a draw.
-        result, reason: as in `Ending`.
+        result, reason, plies, notes: as in `Ending`.
         fault: {"player": "A" or "B", "kind": …, "detail": …} of the engine that lost by one, or None.
-        plies: moves after the opening.
         seconds: thinking time of A and B.
-        notes: as in `Ending`.
     """
 
     number: int
@@ -43,23 +54,12 @@ class GameResult:
     @staticmethod
     def of(number: int, opening: Opening, a_first: bool, ending: Ending) -> GameResult:
         """What is remembered of a game."""
-        names = "AB" if a_first else "BA"
-        fault = None
-        if ending.fault is not None:
-            fault = {"player": names[ending.fault.side], "kind": ending.fault.kind, "detail": ending.fault.detail}
+        names, lost = "AB" if a_first else "BA", ending.fault
+        fault = {"player": names[lost.side], "kind": lost.kind, "detail": lost.detail} if lost else None
         seconds = ending.seconds if a_first else ending.seconds[::-1]
-        return GameResult(
-            number,
-            opening.name,
-            names[0],
-            None if ending.winner is None else names[ending.winner],
-            ending.result,
-            ending.reason,
-            fault,
-            ending.plies,
-            (round(seconds[0], 3), round(seconds[1], 3)),
-            ending.notes,
-        )
+        winner = None if ending.winner is None else names[ending.winner]
+        how = (ending.result, ending.reason, fault, ending.plies, (round(seconds[0], 3), round(seconds[1], 3)))
+        return GameResult(number, opening.name, names[0], winner, *how, ending.notes)
 
     @property
     def points(self) -> float:
@@ -72,8 +72,6 @@ class Summary:
     """Where a match stands.
 
     Attributes:
-        names: of A and B.
-        tally: A's results.
         as_first: A's wins, draws and losses where A had the first side.
         results: all games, by number.
         sprt: the test, its log-likelihood ratio and verdict ("H0", "H1" or None); None without a test.
@@ -149,6 +147,103 @@ def summarise(
 
 
 def _counts(points: Iterable[float]) -> tuple[int, int, int]:
-    """Wins, draws and losses."""
     count = Counter(points)
     return count[1.0], count[0.5], count[0.0]
+
+
+class MatchFolder:
+    """The folder of one match; a context manager that keeps other processes out of it.
+
+    Raises:
+        BadRequest: it cannot be made, or holds another match.
+    """
+
+    def __init__(self, path: Path, description: Mapping[str, object]) -> None:
+        self.path = path
+        self._suffix = GAMES[str(description["game"])].suffixes[0]
+        self._games: IO[bytes] | None = None
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._check(description)
+        except OSError as error:
+            raise BadRequest(f"cannot be written: {error.strerror or error}", source=str(path)) from error
+
+    def __enter__(self) -> MatchFolder:
+        file = (self.path / "games.jsonl").open("ab")
+        try:
+            _lock(file)
+        except OSError:
+            file.close()
+            raise BadRequest("another process is playing this match", source=str(self.path)) from None
+        self._games = file
+        data = (self.path / "games.jsonl").read_bytes()
+        os.truncate(self.path / "games.jsonl", data.rfind(b"\n") + 1)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._games is not None
+        self._games.close()
+        self._games = None
+
+    def lines(self) -> list[Data]:
+        """What is known of the games that have ended. Raises BadRecord: a line that is no JSON object."""
+        path = self.path / "games.jsonl"
+        if not path.exists():
+            return []
+        found = []
+        for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], 1):
+            try:
+                fields = json.loads(line)
+                found.append({**fields, "seconds": tuple(fields["seconds"]), "notes": tuple(fields["notes"])})
+            except (ValueError, TypeError, KeyError) as error:
+                raise BadRecord("no game's line; remove it", source=str(path), place=f"line {number}") from error
+        return found
+
+    def keep(self, number: int, record: str, line: Mapping[str, object]) -> None:
+        """Write a game's record, then its line."""
+        assert self._games is not None
+        _write_whole(self.path / f"{number:04d}{self._suffix}", record)
+        self._games.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+        self._games.flush()
+        os.fsync(self._games.fileno())
+
+    def write_summary(self, summary: Mapping[str, object]) -> None:
+        """Write `summary.json`."""
+        _write_whole(self.path / "summary.json", json.dumps(summary, ensure_ascii=False, indent=2) + "\n")
+
+    def _check(self, description: Mapping[str, object]) -> None:
+        """Is this the match the folder holds? An empty folder is made its own."""
+        path = self.path / "match.json"
+        if not path.exists():
+            _write_whole(path, json.dumps(description, ensure_ascii=False, indent=2) + "\n")
+            return
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise BadRequest("is no match's description; choose another folder", source=str(path)) from error
+        for name in sorted({*found, *description}):
+            if found.get(name) != description.get(name):
+                what = f"{name} was {found.get(name)!r}, now {description.get(name)!r}"
+                raise BadRequest(f"holds another match: {what}; choose another folder", source=str(self.path))
+
+
+def _lock(file: IO[bytes]) -> None:
+    """Take the file for this process; freed when it is closed. Raises OSError where another has it."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on Windows
+        return
+    fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    with replacing(path, "w") as stream:
+        stream.write(text)
+
+
+def record_text(number: int, names: tuple[str, str], opening: Opening, ending: Ending) -> str:
+    """The game as a record, the reason of its end, faults and notes in it; `names` has the first side first."""
+    records = GAMES[ending.position.game].records
+    how = (opening.name, ending.reason, date.today().isoformat(), ending.notes)
+    game = PlayedGame(ending.position, names, ending.result, "keima match", number, *how)
+    return records.write(records.of_game(game))
