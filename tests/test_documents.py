@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import doctest
+import pydoc
 import re
+import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+
+from keima.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[1]
+METADATA = ("keima.store", "keima.game")
+"""Names in the metadata of a game store, of no modules."""
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -33,6 +41,41 @@ def test_links_lead_to_files(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (document.parent / target).exists(), f"{document.name}: {target} is not there"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_what_is_named_is_there(document: Path) -> None:
+    """Files of the repository by their path from its root, modules and what they hold by their dotted name."""
+    text = document.read_text(encoding="utf-8")
+    for path in re.findall(r"(?<![\w/.-])(?:benchmarks|docs|examples|keima|recipes|scripts|tests)/[\w./-]*\w", text):
+        if "NAME" not in path:
+            assert (ROOT / path).exists(), f"{document.name}: {path} is not there"
+    for name in re.findall(r"(?<![\w/.-])keima(?:\.[A-Za-z_]\w*)+", text):
+        if name not in METADATA:
+            assert find(name), f"{document.name}: there is no {name}"
+
+
+def find(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one."""
+    try:
+        return pydoc.locate(name) is not None
+    except pydoc.ErrorDuringImport:
+        return False
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_commands_are_taken(document: Path) -> None:
+    """Lines that run keima have verbs, options and numbers of arguments that it knows; they are not run."""
+    text = document.read_text(encoding="utf-8").replace("\\\n", " ")
+    for line in re.findall(r"^(?:    |\$ )?keima ([a-z].*)$", text, re.MULTILINE):
+        command: Any = typer.main.get_command(app)
+        context, words = command.context_class(command), shlex.split(line, comments=True)
+        while True:
+            _, words, _ = command.make_parser(context).parse_args(words)
+            if not hasattr(command, "resolve_command") or (not words and command.invoke_without_command):
+                break
+            name, command, words = command.resolve_command(context, words)
+            context = command.context_class(command, parent=context, info_name=name)
 
 
 def test_readme_has_examples() -> None:

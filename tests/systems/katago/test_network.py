@@ -1,6 +1,6 @@
 """KataGo's networks: masks, norms, attention and the arithmetic of answers, each against its definition.
 
-Against KataGo's own answers they are held in tests/encodings/test_katago_golden.py.
+Against KataGo's own answers they are held in tests/systems/katago/test_inputs_golden.py.
 """
 
 from __future__ import annotations
