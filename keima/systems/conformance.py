@@ -21,7 +21,7 @@ from keima.games.game import get_game, stack
 from keima.games.position import Position
 from keima.systems.encoding import Batch, Encoding
 from keima.systems.files.load import load, save
-from keima.systems.network import Network
+from keima.systems.network import Network, NetworkEntry
 from keima.systems.registry import create
 from keima.systems.system import SYSTEMS, System
 
@@ -41,17 +41,15 @@ def small_networks(system: System) -> Iterator[Network]:
     """A fresh network of each class the system registers, the smallest it has a name for, its batch norms lively."""
     for table in system.networks:
         for kind in table.kinds:
-            entries = [entry for entry in table.entries if entry.kind == kind.name]
-            with torch.device("meta"):
-                sizes = [_parameters(create(entry.name, **entry.small)) for entry in entries]
-            if entries:
-                entry = entries[int(np.argmin(sizes))]
+            if entries := [entry for entry in table.entries if entry.kind == kind.name]:
+                smallest = min(entries, key=_parameters)
                 torch.manual_seed(0)
-                yield lively(create(entry.name, **entry.small))
+                yield lively(create(smallest.name, **smallest.small))
 
 
-def _parameters(network: Network) -> int:
-    return sum(parameter.numel() for parameter in network.parameters())
+def _parameters(entry: NetworkEntry) -> int:
+    with torch.device("meta"):
+        return sum(parameter.numel() for parameter in create(entry.name, **entry.small).parameters())
 
 
 def lively(network: Network, seed: int = 0) -> Network:
@@ -83,11 +81,7 @@ def positions_for(encoding: Encoding, count: int = ROWS, seed: int = 0) -> list[
 
 
 def check_encoding(encoding: Encoding) -> None:
-    """Everything written, rows independent, symmetries turned back, policy indices distinct.
-
-    Raises:
-        ConformanceError: a law is broken.
-    """
+    """Everything written, rows independent, symmetries turned back, indices distinct; raises ConformanceError."""
     name = f"encoding {encoding.name}"
     law(encoding.symmetries[0] == 0, "the first symmetry is 0", name, encoding.symmetries)
     positions = positions_for(encoding)
@@ -135,7 +129,7 @@ def _check_turned(encoding: Encoding, positions: Sequence[Position], symmetry: i
 
 
 def _check_indices(encoding: Encoding, positions: Sequence[Position], symmetry: int, batch: Batch, where: str) -> None:
-    """Policy indices: distinct, the same names under every symmetry, the same by name and by the kernels' moves."""
+    """Policy indices: distinct, legal moves only, the same by name and by the kernels' moves."""
     game = get_game(encoding.game)
     kernels = game.kernels
     moves = np.zeros((len(positions), kernels.max_moves), np.int16)
@@ -161,11 +155,7 @@ def _check_indices(encoding: Encoding, positions: Sequence[Position], symmetry: 
 
 
 def check_network(network: Network) -> None:
-    """Names, rows independent of their neighbours, the file there and back, a gradient for every parameter.
-
-    Raises:
-        ConformanceError: a law is broken.
-    """
+    """Names, rows independent of their neighbours, the file there and back; raises ConformanceError."""
     name = f"network {network.pedigree.name}"
     batch = network.encoding.encode(positions_for(network.encoding))
     law(set(network.input_names) == set(batch.inputs), "input_names are the encoding's", name, network.input_names)
@@ -201,11 +191,7 @@ def nearly(found: NDArray[np.float32], expected: NDArray[np.float32], tolerance:
 
 
 def check_parts(system: System) -> None:
-    """The laws of a system without what stands above it: its encodings and networks.
-
-    Raises:
-        ConformanceError: a law is broken.
-    """
+    """The laws of a system without what stands above it: its encodings and networks; raises ConformanceError."""
     for name, encoding in system.encodings.items():
         law(encoding.name == name, "an encoding is called by its name", f"encoding {name}", encoding.name)
         check_encoding(encoding)

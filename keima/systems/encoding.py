@@ -28,15 +28,12 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Batch:
-    """The encoded form of N positions that share one board shape.
+    """The encoded form of N positions that share one board shape."""
 
-    Attributes:
-        inputs: what the network's `forward` takes, by name and in its order, float32: `planes` [N, C, H, W], then
-            where the system has them `globals` [N, G], `metadata` [N, M], `mask`.
-        context: per-position facts that decoding needs and the network does not see (first axis N).
-    """
-
+    # what the network's `forward` takes, by name and in its order, float32: `planes` [N, C, H, W], then where the
+    # system has them `globals` [N, G], `metadata` [N, M], `mask`
     inputs: dict[str, Array]
+    # facts [N, ...] that decoding needs and the network does not see
     context: dict[str, Array] = field(default_factory=dict)
 
     @property
@@ -67,15 +64,10 @@ def decoding_context(first_to_move: Array, no_result_allowed: Array | None = Non
 
 @dataclass(frozen=True)
 class LegalMoves:
-    """The legal moves of one position in a network's policy.
+    """The k legal moves of one position in a network's policy."""
 
-    Attributes:
-        indices: int64 [k], the policy index of each legal move, in the orientation the planes were encoded in.
-        names: the k moves' names in the board's own orientation: GTP vertices and "pass", or UCI.
-    """
-
-    indices: NDArray[np.int64]
-    names: list[str]
+    indices: NDArray[np.int64]  # int64 [k], in the orientation the planes were encoded in
+    names: list[str]  # in the board's own orientation: GTP vertices and "pass", or UCI
 
 
 class Encoding(ABC):
@@ -202,11 +194,7 @@ def symmetry_names(available: Sequence[int]) -> str:
 
 
 def symmetry_list(symmetries: Sequence[int] | int, n: int, available: Sequence[int]) -> NDArray[np.int64]:
-    """Symmetries as int64 [n].
-
-    Raises:
-        BadRequest: a symmetry that is not available, or not as many as positions.
-    """
+    """Symmetries as int64 [n]; raises BadRequest for one that is not available, or too few or many."""
     each = np.full(n, symmetries) if isinstance(symmetries, int | np.integer) else np.asarray(list(symmetries))
     if each.shape != (n,):
         raise BadRequest(f"{n} positions need {n} symmetries, not {each.size}")

@@ -25,13 +25,7 @@ if TYPE_CHECKING:
 
 @njit
 def plane_steps(xsize: int, ysize: int, symmetry: int) -> tuple[int, int, int]:
-    """How a plane runs over the board's points: where row 0, column 0 is, the step to the next row, the next column.
-
-    Args:
-        xsize: columns of the board.
-        ysize: rows of the board.
-        symmetry: 0–7.
-    """
+    """How a plane runs over the board's points: where row 0, column 0 is, the step to the next row, the next column."""
     x = xsize - 1 if symmetry & 2 else 0
     y = ysize - 1 if symmetry & 1 else 0
     right = -1 if symmetry & 2 else 1
@@ -43,14 +37,7 @@ def plane_steps(xsize: int, ysize: int, symmetry: int) -> tuple[int, int, int]:
 
 @njit
 def fill_locs(xsize: int, ysize: int, symmetry: int, locs: NDArray[np.int64]) -> None:
-    """Write the board's point (`board.py`'s loc) for each of the H·W points of a plane, in row order.
-
-    Args:
-        xsize: columns of the board.
-        ysize: rows of the board.
-        symmetry: 0–7.
-        locs: int64 [≥ H·W], written.
-    """
+    """Write the board's point (`board.py`'s loc) for each of the H·W points of a plane, in row order."""
     transposed = (symmetry & 4) != 0
     height = xsize if transposed else ysize
     width = ysize if transposed else xsize
@@ -83,13 +70,7 @@ def policy_places(xsize: int, ysize: int) -> NDArray[np.int32]:
 
 
 @njit
-def _write_indices(
-    moves: NDArray[np.int16],
-    counts: NDArray[np.int32],
-    symmetries: NDArray[np.int64],
-    places: NDArray[np.int32],
-    indices: NDArray[np.int32],
-) -> None:
+def _write_indices(moves: Array, counts: Array, symmetries: Array, places: Array, indices: Array) -> None:
     for k in range(len(counts)):
         for m in range(counts[k]):
             indices[k, m] = places[symmetries[k], moves[k, m]]
@@ -114,12 +95,11 @@ class GoEncoding(Encoding):
     def of_size(self, board_size: int) -> Self:
         """The same encoding for boards of this size only."""
         sized = copy.copy(self)
-        sized.board_size = board_size
-        sized.board = (board_size, board_size)
+        sized.board_size, sized.board = board_size, (board_size, board_size)
         return sized
 
     def check(self, position: Any) -> None:
-        """Raise `UnsupportedPosition` unless `position` is a Go position of a size this encoding takes."""
+        """Raise `UnsupportedPosition` unless this is a Go position of a size the encoding takes."""
         super().check(position)
         size = self.board_size
         if size is not None and (position.xsize, position.ysize) != (size, size):

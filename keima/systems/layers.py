@@ -1,7 +1,4 @@
-"""What two systems or more really share: activations by name, and the start of training.
-
-Everything else of an architecture stands in the architecture's own file.
-"""
+"""What two systems or more really share: activations by name, fresh weights, AlphaGo Zero's blocks and heads."""
 
 from __future__ import annotations
 
@@ -33,23 +30,15 @@ Moments = Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor, Tensor]]
 
 
 class BatchStatistics:
-    """A layer that normalises by its batch, as `nn.BatchNorm2d` does; beside `nn.Module` among its bases.
+    """A layer that normalises by its batch, as `nn.BatchNorm2d` does; beside `nn.Module` among its bases."""
 
-    Attributes:
-        momentum: share of the newest batch in the running statistics.
-        moments: works them out where the batch is spread over several processes; None for a batch of its own.
-    """
-
-    momentum: float
+    momentum: float  # share of the newest batch in the running statistics
+    # works them out where the batch is spread over several processes; None for a batch of its own
     moments: Moments | None = None
 
 
 def activation_layer(name: str) -> nn.Module:
-    """The layer of an activation by name: "identity", "relu", "mish" or "silu".
-
-    Raises:
-        KeyError: no such activation.
-    """
+    """The layer of an activation by name: "identity", "relu", "mish" or "silu"."""
     return _ACTIVATIONS[name][0]()
 
 
@@ -67,11 +56,8 @@ def activate_rows(activation: nn.Module, rows: Tensor) -> Tensor:
 def initialise(weight: Tensor, activation: str = "identity", scale: float = 1.0, fan_in: int | None = None) -> None:
     """Fill a weight [out, in, ...] from a normal cut off at ±2σ, with σ = scale · gain(activation) / √fan_in.
 
-    Args:
-        weight: changed in place.
-        activation: of what comes after the layer, by name.
-        scale: on top of the gain; 0 fills with zeros.
-        fan_in: inputs of one output; counted from the weight's shape when absent (give it for biases).
+    `activation` comes after the layer; `fan_in`, inputs of one output, is counted from the shape unless given (for
+    biases); a scale of 0 fills with zeros.
     """
     inputs = weight[0].numel() if fan_in is None else fan_in
     std = scale * _ACTIVATIONS[activation][1] / math.sqrt(inputs) / _TRUNCATED_STD
@@ -116,30 +102,20 @@ class ResidualBlock(nn.Module):
 
 @dataclass(frozen=True)
 class PolicyValue:
-    """What a network of two heads computes, for the side to move.
-
-    Attributes:
-        policy: float32 [N, A], logits; points in row order of the planes, then pass.
-        value: float32 [N] in [−1, 1], the expected outcome.
-    """
+    """For the side to move: logits [N, A], points in row order of the planes, then pass; the outcome [N] in [−1, 1]."""
 
     policy: Tensor
     value: Tensor
 
 
 def _points(board: int | tuple[int, int]) -> int:
-    """Points of a board of H = W, or (H, W)."""
     return board * board if isinstance(board, int) else board[0] * board[1]
 
 
 class PolicyHead(nn.Module):
     """1×1 convolution to 2 planes, batch norm, rectifier, linear layer to one logit per move.
 
-    Args:
-        channels: C.
-        board: H = W, or (H, W).
-        moves: A; None: every point, and the pass last.
-        filters: planes of the convolution.
+    `board` is H = W, or (H, W); there are as many moves as points and the pass last, unless `moves` says A.
     """
 
     def __init__(self, channels: int, board: int | tuple[int, int], moves: int | None = None, filters: int = 2) -> None:

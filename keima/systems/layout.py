@@ -1,9 +1,9 @@
 """What folding and pruning ask of a system: which layers read and write which channels, and how a network shrinks.
 
 A *group* is a set of channels that live or die together. The trunk is one: the stem and every block add to it, every
-block and head reads it, so one channel less of it is one less everywhere. The channels inside a block are groups of
-their own; a block with global pooling has two. A `Layer` names the groups at both ends of a convolution or a linear
-layer, and the norms on the way. A system's `layout.py` declares `LAYOUT`, a `SystemLayout`.
+block and head reads it. The channels inside a block are groups of their own; a block with global pooling has two. A
+`Layer` names the groups at both ends of a convolution or a linear layer, and the norms on the way. A system's
+`layout.py` declares `LAYOUT`, a `SystemLayout`.
 """
 
 from __future__ import annotations
@@ -24,46 +24,30 @@ N = TypeVar("N", bound=Network)
 
 @dataclass(frozen=True)
 class Layer:
-    """A convolution or linear layer that reads or writes a group of channels.
+    """A convolution or linear layer that reads or writes a group of channels."""
 
-    Attributes:
-        name: of the module.
-        reads, writes: the groups at its input and output; None where its channels stay.
-        read_tiles, write_tiles: how often the group stands there one after the other (three times after pooling: mean,
-            scaled mean, maximum; twice at the end of squeeze-and-excitation).
-        before: the norm between the group it reads and the layer.
-        after: the norm between the layer and the group it writes.
-        offset: the norm that can take a constant added to its output.
-        skip: the block whose input is added to what it writes.
-    """
-
-    name: str
-    reads: str | None = None
-    writes: str | None = None
+    name: str  # of the module
+    reads: str | None = None  # the group at its input; None where its channels stay
+    writes: str | None = None  # likewise at its output
+    # how often the group stands there one after the other (three times after pooling: mean,
+    # scaled mean, maximum; twice at the end of squeeze-and-excitation)
     read_tiles: int = 1
     write_tiles: int = 1
-    before: str | None = None
-    after: str | None = None
-    offset: str | None = None
-    skip: str | None = None
+    before: str | None = None  # the norm between the group it reads and the layer
+    after: str | None = None  # the norm between the layer and the group it writes
+    offset: str | None = None  # the norm that can take a constant added to its output
+    skip: str | None = None  # the block whose input is added to what it writes
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A network's layers by what they read and write, each part in the order of evaluation.
+    """A network's layers by what they read and write, each part in the order of evaluation."""
 
-    Attributes:
-        prefix: of its blocks' names, which are numbers.
-        stem, heads: layers before and after the blocks.
-        blocks: number → layers of each block that is kept.
-        sizes: group → how many channels it has; the trunk first, then outer before inner.
-    """
-
-    prefix: str
-    stem: tuple[Layer, ...]
-    blocks: Mapping[int, tuple[Layer, ...]]
-    heads: tuple[Layer, ...]
-    sizes: Mapping[str, int]
+    prefix: str  # of its blocks' names, which are numbers
+    stem: tuple[Layer, ...]  # the layers before the blocks
+    blocks: Mapping[int, tuple[Layer, ...]]  # number → layers of each block that is kept
+    heads: tuple[Layer, ...]  # those after them
+    sizes: Mapping[str, int]  # group → how many channels it has; the trunk first, then outer before inner
 
     def layers(self) -> Iterator[Layer]:
         """All of them."""
@@ -79,11 +63,7 @@ class Layout:
         return {norm: group for norm, group in found.items() if norm and group}
 
     def renamed(self, name: str) -> str | None:
-        """What a module or weight is called once the blocks left out are gone and the others counted anew.
-
-        Returns:
-            None for what belongs to a block left out.
-        """
+        """A module's or weight's name once the blocks left out are gone; None for what belongs to one of those."""
         if not name.startswith(self.prefix):
             return name
         number, *rest = name.removeprefix(self.prefix).split(".")
@@ -100,7 +80,7 @@ def share(size: int, channels: int, trunk: int) -> int:
 
 
 class SystemLayout(Generic[N]):
-    """What a system's `layout.py` says of its networks; here, of those whose blocks stand in `tower`.
+    """What a system's `layout.py` says of its networks.
 
     Attributes:
         prunes: which of its networks can be pruned, for messages.
@@ -115,11 +95,7 @@ class SystemLayout(Generic[N]):
         raise NotImplementedError
 
     def layout(self, network: N, blocks: Sequence[int]) -> Layout:
-        """The layers of a network with these of its blocks.
-
-        Raises:
-            UnsupportedNetwork: a block, or another part of the network, that is not pruned.
-        """
+        """The layers of a network with these of its blocks; raises UnsupportedNetwork for a part that is not pruned."""
         raise NotImplementedError
 
     def widths(self, sizes: Mapping[str, int], channels: int) -> dict[str, int]:

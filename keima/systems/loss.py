@@ -1,9 +1,8 @@
 """What networks are trained to make small: the sum of a system's terms, and the forms of term that systems share.
 
-A loss takes the outputs of `network.forward` and a batch of targets as tensors, and gives named terms, each the mean
-over the positions that have its target, and 0 where none has; `total` is their weighted sum. Everything is computed in
-float32, whatever precision the network runs in, and cross-entropies from logits. Each system's own terms and weights,
-with their sources, stand in its folder's `loss.py`.
+A loss gives named terms, each the mean over the positions that have its target, and 0 where none has; `total` is their
+weighted sum. Everything is computed in float32, whatever precision the network runs in, and cross-entropies from
+logits. Each system's own terms and weights, with their sources, stand in its folder's `loss.py`.
 
 **L2.** A term c‖θ‖² is left to the optimiser by default: SGD's weight decay of 2c adds the same 2cθ to the gradient
 (`weight_decay`). With `l2=c` the loss computes the term itself; then leave the optimiser's at 0. Of AdamW's decoupled
@@ -15,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Protocol
 
 import torch
@@ -33,30 +33,19 @@ _LEAST = 1e-6  # divides the sum of a term without targets, which is 0
 
 @dataclass(frozen=True)
 class LossTerms:
-    """A loss of one batch.
+    """A loss of one batch, float32 scalars."""
 
-    Attributes:
-        total: float32 scalar, the weighted sum, to go backward from.
-        named: float32 scalars by name, unweighted: nats, squared errors.
-        present: float32 scalars by name: how many positions had the term's target.
-    """
-
-    total: Tensor
-    named: dict[str, Tensor]
-    present: dict[str, Tensor]
+    total: Tensor  # the weighted sum, to go backward from
+    named: dict[str, Tensor]  # by name, unweighted: nats, squared errors
+    present: dict[str, Tensor]  # how many positions had the term's target
 
 
 @dataclass(frozen=True)
 class Samples:
-    """A term before it is averaged: float32 [N] each.
+    """A term before it is averaged: float32 [N] each."""
 
-    Attributes:
-        losses: the loss of each position, finite everywhere, anything where the target is missing.
-        weights: 1 where the target is there, 0 where it is missing.
-    """
-
-    losses: Tensor
-    weights: Tensor
+    losses: Tensor  # the loss of each position, finite everywhere, anything where the target is missing
+    weights: Tensor  # 1 where the target is there, 0 where it is missing
 
 
 Term = Callable[[Any, TensorBatch], Samples]
@@ -66,53 +55,22 @@ Share = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Weighted:
-    """A term of a system's loss.
-
-    Attributes:
-        term: computes it.
-        weight: in the sum.
-        targets: what it learns from, names of `TARGETS`.
-    """
+    """A term of a system's loss, its weight in the sum, and what it learns from, names of `TARGETS`."""
 
     term: Term
     weight: float
     targets: tuple[str, ...]
 
 
-class HasPolicy(Protocol):
-    """Outputs with a policy."""
-
-    @property
-    def policy(self) -> Tensor:
-        """Logits [N, A]."""
-        ...
-
-
-class HasValue(Protocol):
-    """Outputs with a value."""
-
-    @property
-    def value(self) -> Tensor:
-        """[N] in [−1, 1]."""
-        ...
-
-
-def policy_of(outputs: HasPolicy) -> Tensor:
-    """The policy's logits, as most networks have them."""
-    return outputs.policy
+_policy_of: Callable[[Any], Tensor] = attrgetter("policy")
 
 
 @dataclass(frozen=True)
 class SystemLoss:
-    """A system's facet `LOSS`.
+    """A system's facet `LOSS`."""
 
-    Attributes:
-        terms: (network) → its terms by name.
-        policy: (outputs) → logits [N, A] of the policy that is played.
-    """
-
-    terms: Callable[[Any], Mapping[str, Weighted]]
-    policy: Callable[[Any], Tensor] = policy_of
+    terms: Callable[[Any], Mapping[str, Weighted]]  # (network) → its terms by name
+    policy: Callable[[Any], Tensor] = _policy_of  # (outputs) → logits [N, A] of the policy that is played
 
 
 class Objective(Protocol):
@@ -125,25 +83,18 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class Loss:
-    """A weighted sum of terms.
-
-    Attributes:
-        terms: by name.
-        targets: what the loader should make, of `TARGETS`.
-        l2: c of an explicit c‖θ‖²; 0 leaves it to the optimiser.
-        parameters: what θ is, for `l2`.
-    """
+    """A weighted sum of terms by name."""
 
     terms: Mapping[str, Weighted]
-    targets: frozenset[str]
-    l2: float = 0.0
+    targets: frozenset[str]  # what the loader should make, of `TARGETS`
+    l2: float = 0.0  # c of an explicit c‖θ‖² of the `parameters`; 0 leaves it to the optimiser
     parameters: tuple[Tensor, ...] = field(default=(), repr=False)
 
     def __call__(self, outputs: Any, batch: TensorBatch, share: Share | None = None) -> LossTerms:
-        """The loss of a batch of tensors.
+        """The loss of what `network.forward` returned for a batch of tensors.
 
         Args:
-            outputs: what `network.forward` returned.
+            outputs: of `network.forward`.
             batch: of the same positions, on the same device.
             share: where this batch is a part of a larger one (several processes): takes how many positions have each
                 term's target here (float32 [terms]), and returns what to divide their sums by instead, the mean of
@@ -177,7 +128,7 @@ def loss_for(network: Network, weights: Mapping[str, float] | None = None, *, l2
     """The loss of a network's system.
 
     Args:
-        network: any.
+        network: which is trained.
         weights: by term, in place of the system's own; 0 switches a term off.
         l2: c of an explicit c‖θ‖², 0 to leave it to the optimiser's weight decay.
 
@@ -200,7 +151,7 @@ def loss_for(network: Network, weights: Mapping[str, float] | None = None, *, l2
 
 
 def system_loss(network: Network) -> SystemLoss:
-    """The facet of a network's system. Raises BadRequest if it has none."""
+    """The facet of a network's system; raises BadRequest if it has none."""
     found: SystemLoss | None = system_of(network).loss if network.system in SYSTEMS else None
     if found is None:
         raise BadRequest(f"no loss for {network.system!r} networks")
@@ -210,12 +161,11 @@ def system_loss(network: Network) -> SystemLoss:
 # --- Forms of term ----------------------------------------------------------------------------------------------------
 
 
-def policy_term(logits_of: Callable[[Any], Tensor] = policy_of) -> Term:
+def policy_term(logits_of: Callable[[Any], Tensor] = _policy_of) -> Term:
     """Cross-entropy of the move played, in nats; a soft target, where the batch has one, takes its place.
 
-    Args:
-        logits_of: picks logits [N, A] from the outputs. A move with an index of A or more (a pass, where the policy has
-            none) is a missing target.
+    `logits_of` picks logits [N, A] from the outputs. A move with an index of A or more (a pass, where the policy has
+    none) is a missing target.
     """
 
     def term(outputs: Any, batch: TensorBatch) -> Samples:
@@ -241,7 +191,7 @@ def _without_pass(soft: Tensor, moves: int) -> Tensor:
     return kept / kept.sum(dim=1, keepdim=True).clamp(min=_LEAST)
 
 
-def value_term(outputs: HasValue, batch: TensorBatch) -> Samples:
+def value_term(outputs: Any, batch: TensorBatch) -> Samples:
     """(z − v)² for outputs whose `value` [N] is the side to move's, in [−1, 1]."""
     return regression(outputs.value, batch.value, lambda v, z: (v - z).square())
 
@@ -274,13 +224,9 @@ def huber(delta: float) -> Callable[[Tensor, Tensor], Tensor]:
 def outcome(
     logits: Tensor, value: Tensor | None, wdl: Tensor | None, probabilities: Callable[[Tensor], Tensor]
 ) -> Samples:
-    """The cross-entropy [N] of the outcomes' logits [N, 3].
+    """The cross-entropy [N] of the outcomes' logits [N, 3], in any order of theirs.
 
-    Args:
-        logits: in any order of the outcomes.
-        value: [N] in [−1, 1], NaN unknown.
-        wdl: the outcomes' probabilities [N, 3], in the order of the logits, which take the place of `value`.
-        probabilities: how a value is shared among the outcomes, [N, 3].
+    The target is `wdl` [N, 3] in that order, or else what `probabilities` makes of `value` [N] in [−1, 1]; NaN unknown.
     """
     if wdl is not None:
         wanted, known = known_part(wdl)

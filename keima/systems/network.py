@@ -8,10 +8,10 @@ PyTorch and OpenVINO share every line after the last matrix product.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, get_type_hints
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from types import MappingProxyType, NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from keima.errors import BadWeights
 from keima.games.position import Position
 from keima.plain import Data, Fields
 from keima.systems.encoding import Encoding
-from keima.systems.files.typed import mistyped
 
 if TYPE_CHECKING:
     from keima.games.archive import FlatGames
@@ -34,7 +33,7 @@ class Pedigree:
     """Where a network comes from.
 
     Attributes:
-        name: the name its maker gave it ("g170-b6c96-s175395328-d26788732"), or the registry's name.
+        name: its maker's ("g170-b6c96-s175395328-d26788732"), or the registry's.
         origin: the file it was read from, or "created" for fresh weights.
         format: the file format and its version ("KataGo model version 8").
         sha256: of the file as read, hex; empty for fresh weights.
@@ -52,34 +51,23 @@ class Pedigree:
 
 @dataclass(frozen=True)
 class Heads:
-    """Decoded answers for a batch of N positions, in the orientation of the planes, for the side to move.
+    """Decoded answers for N positions, float32, in the planes' orientation, for the side to move; None: no head."""
 
-    Attributes:
-        policy: float32 [N, A], logits (before legality; Go: A = H·W + 1, pass last).
-        wdl: float32 [N, 3], win, draw (Go: no result), loss; None for a network without a value head.
-        value: float32 [N] in [−1, 1], win − loss; None for a network without a value head.
-        lead: float32 [N], points ahead; None where the network has no such head.
-        ownership: float32 [N, H, W] in [−1, 1], +1 = the side to move owns the point; None where absent.
-        moves_left: float32 [N], plies to the end of the game; None where absent.
-        extra: further per-position outputs by name, first axis N (KataGo: score_mean, score_stdev, ...).
-    """
-
-    policy: Array
-    wdl: Array | None = None
-    value: Array | None = None
-    lead: Array | None = None
-    ownership: Array | None = None
-    moves_left: Array | None = None
+    policy: Array  # [N, A], logits (before legality; Go: A = H·W + 1, pass last)
+    wdl: Array | None = None  # [N, 3], win, draw (Go: no result), loss
+    value: Array | None = None  # [N] in [−1, 1], win − loss
+    lead: Array | None = None  # [N], points ahead
+    ownership: Array | None = None  # [N, H, W] in [−1, 1], +1 = the side to move owns the point
+    moves_left: Array | None = None  # [N], plies to the end of the game
+    # further outputs by name, first axis N (KataGo: score_mean, score_stdev, ...)
     extra: Mapping[str, Array] = field(default_factory=dict)
 
 
 class Network(nn.Module):
     """Base class of the family's networks.
 
-    Class attributes:
+    Attributes:
         system: a key of `keima.systems.system.SYSTEMS`, whose loss and search are this network's.
-
-    Instance attributes:
         encoding: makes this network's inputs.
         pedigree: where the weights come from.
         config: what it was made of, see `NetworkKind`.
@@ -108,12 +96,7 @@ class Network(nn.Module):
         """Before training on these games: what a fresh network has to know of them."""
 
     def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
-        """Turn raw outputs (NumPy, by `output_names`) into answers for the side to move.
-
-        Args:
-            outputs: float32 arrays, first axis N.
-            context: `Batch.context` of the same batch.
-        """
+        """Turn raw outputs (float32 [N, ...] by `output_names`) and the `Batch.context` into answers."""
         raise TypeError(f"{type(self).__name__} does not define decode()")
 
     def answers(self, output: Any, context: Mapping[str, Array]) -> Heads:
@@ -127,26 +110,18 @@ class Network(nn.Module):
 
 @dataclass(frozen=True)
 class NetworkKind:
-    """A class of networks, registered beside it in its folder.
+    """A class of networks, registered beside it in its folder."""
 
-    Attributes:
-        name: how keima's own files name it.
-        network: the class. Its `config` holds what it was made of: keyword arguments of the class, or a `config`.
-        trunk: prefixes of its trunk's modules, the path that `receptive_field` follows.
-        beside: parts of module names that stand beside that path and not on it.
-        reach: what in the network sees the whole board at once; empty for nothing.
-        config: the dataclass that is the class's one argument (with `to_json` and `from_json` where a plain one
-            would not do); None where it takes its sizes as they are.
-        configure: sizes by keyword → configuration, where that is not `config(**sizes)`.
-    """
-
-    name: str
+    name: str  # how keima's own files name it
+    # the class. Its `config` holds what it was made of: keyword arguments of the class, or a `config`
     network: type[Network]
-    trunk: tuple[str, ...] = ()
-    reach: str = ""
-    beside: tuple[str, ...] = ()
+    trunk: tuple[str, ...] = ()  # prefixes of its trunk's modules, the path that `receptive_field` follows
+    reach: str = ""  # what in the network sees the whole board at once; empty for nothing
+    beside: tuple[str, ...] = ()  # parts of module names that stand beside that path and not on it
+    # the dataclass that is the class's one argument (with `to_json` and `from_json` where a plain one would not do);
+    # None where it takes its sizes as they are
     config: type[Any] | None = None
-    configure: Callable[..., Any] | None = None
+    configure: Callable[..., Any] | None = None  # sizes by keyword → configuration, where that is not `config(**sizes)`
 
     @property
     def sizes(self) -> list[str]:
@@ -158,9 +133,7 @@ class NetworkKind:
     def build(self, sizes: Fields) -> Network:
         """A fresh network of these sizes."""
         make: Callable[..., Network] = self.network
-        if self.config is None:
-            return make(**sizes)
-        return make((self.configure or self.config)(**sizes))
+        return make(**sizes) if self.config is None else make((self.configure or self.config)(**sizes))
 
     def to_json(self, network: Network) -> Data:
         """The configuration of one of these networks, as plain JSON data."""
@@ -177,10 +150,10 @@ class NetworkKind:
         make: Callable[..., Network] = self.network
         if self.config is None:
             hints = get_type_hints(self.network.__init__)
-            wrong = [mistyped(value, hints[name], name) for name, value in data.items() if name in hints]
+            wrong = [_mistyped(value, hints[name], name) for name, value in data.items() if name in hints]
         else:
             config = self.config.from_json(data) if hasattr(self.config, "from_json") else self.config(**data)
-            wrong = [mistyped(config, self.config)]
+            wrong = [_mistyped(config, self.config)]
         if any(wrong):
             raise BadWeights(next(filter(None, wrong)))
         return make(**data) if self.config is None else make(config)
@@ -188,44 +161,67 @@ class NetworkKind:
 
 @dataclass(frozen=True)
 class NetworkEntry:
-    """A name `keima.create` takes.
-
-    Attributes:
-        name: the name.
-        kind: name of its `NetworkKind`.
-        paper: where it is described.
-        sizes: what the name stands for, as arguments of `create`.
-        small: sizes that make it small and quick, for tests and first steps.
-        note: one line on what it is.
-    """
+    """A name `keima.create` takes."""
 
     name: str
-    kind: str
-    paper: str
-    sizes: Fields
-    small: Fields
+    kind: str  # name of its `NetworkKind`
+    paper: str  # where it is described
+    sizes: Fields  # what the name stands for, as arguments of `create`
+    small: Fields  # sizes that make it small and quick, for tests and first steps
     note: str
 
 
 @dataclass(frozen=True)
 class NetworkTable:
-    """What a file of networks registers: NETWORKS.
-
-    Attributes:
-        kinds: its classes.
-        entries: the names `create` takes.
-        aliases: short names → the entry each stands for.
-        own: names its makers use → the entry each stands for ("b18c384nbt").
-    """
+    """What a file of networks registers as NETWORKS: its classes, and the names `create` takes."""
 
     kinds: tuple[NetworkKind, ...]
     entries: tuple[NetworkEntry, ...]
-    aliases: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)  # short names → the entry each stands for
+    # names its makers use → the entry each stands for ("b18c384nbt")
     own: Mapping[str, str] = field(default_factory=dict)
 
 
+_MAX_FLOAT = 3e38
+"""Beyond it, float32 has no numbers."""
+
+
+def _mistyped(value: object, hint: Any, place: str = "") -> str:
+    """Where a value departs from a type hint ("blocks.0.channels"), with what stands there; empty if nowhere.
+
+    Whole numbers must be below 2^31 in size, others finite and above 0, as epsilons and scales are.
+    """
+    found = f"{place or 'the whole'} is {repr(value)[:40]}"
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return ""
+    if origin in (Union, UnionType):
+        each = [_mistyped(value, one, place) for one in inner]
+        return "" if not all(each) else max(each, key=lambda where: where.partition(" is ")[0].count("."))
+    if hint in (int, float):
+        if isinstance(value, bool) or not isinstance(value, (int, hint)):
+            return found
+        return "" if (abs(value) < 2**31 if hint is int else 0 < value < _MAX_FLOAT) else found
+    if hint in (str, bool, NoneType):
+        return "" if isinstance(value, hint) else found
+    if is_dataclass(hint) and isinstance(value, hint if isinstance(hint, type) else type(hint)):
+        hints = get_type_hints(hint)
+        parts = [(getattr(value, each.name), hints[each.name], each.name) for each in fields(hint)]
+    elif origin is tuple and isinstance(value, tuple) and (inner[-1] is ... or len(inner) == len(value)):
+        each_hint = inner[:1] * len(value) if inner[-1] is ... else inner
+        parts = [(item, one, str(number)) for number, (item, one) in enumerate(zip(value, each_hint, strict=True))]
+    elif origin is Sequence and isinstance(value, Sequence) and not isinstance(value, str):
+        parts = [(item, inner[0], str(number)) for number, item in enumerate(value)]
+    elif origin is Mapping and isinstance(value, Mapping):
+        parts = [(item, inner[1], str(key)) for key, item in value.items()]
+    else:
+        return found
+    deeper = (_mistyped(item, one, f"{place}.{name}".lstrip(".")) for item, one, name in parts)
+    return next((where for where in deeper if where), "")
+
+
 def softmax(logits: Array, axis: int = -1) -> Array:
-    """Softmax of finite logits in float32 along `axis`, stable for any magnitude."""
+    """Softmax of finite logits along `axis`, stable for any magnitude."""
     shifted = np.exp(logits - logits.max(axis=axis, keepdims=True))
     result: Array = shifted / shifted.sum(axis=axis, keepdims=True)
     return result

@@ -155,10 +155,6 @@ class Parameters:
     """Every number of a search. What is 0 is off; the defaults are the plain PUCT of AlphaZero.
 
     A number is known by its own name everywhere (`Search(evaluator, cpuct=1.2)`): names are unique over the groups.
-
-    Attributes:
-        leaf_options: options of the encoding (`Encoding.bind`) inside the tree, where it takes them.
-        root_options: the same at the root; by name each has "root_" before it.
     """
 
     puct: Puct = Puct()
@@ -173,7 +169,9 @@ class Parameters:
     final_choice: FinalChoice = FinalChoice()
     playouts: Playouts = Playouts()
     batches: Batches = Batches()
+    # options of the encoding (`Encoding.bind`) inside the tree, where it takes them
     leaf_options: Mapping[str, float] = field(default_factory=dict)
+    # the same at the root; by name each has "root_" before it
     root_options: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -27,13 +27,7 @@ class PlayoutPolicy(Protocol):
 
 @dataclass(frozen=True)
 class Playouts:
-    """A system's playouts.
-
-    Attributes:
-        game: of which game.
-        play_out: plays one position out.
-        policy: → the policy that is used where none is given.
-    """
+    """A system's playouts of a game; `policy` gives the fast policy that is used where none is given."""
 
     game: str
     play_out: PlayOut

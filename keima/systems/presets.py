@@ -12,11 +12,10 @@ from keima.systems.system import SYSTEMS
 
 
 class _Presets(Mapping[str, Parameters]):
-    """The presets by the name of their system; a preset that several share has the name of the first."""
+    """By the name of their system; a preset that several share has the name of the first."""
 
     def __getitem__(self, name: str) -> Parameters:
-        found: Parameters | None = SYSTEMS[name].preset
-        if found is None:
+        if (found := SYSTEMS[name].preset) is None:
             raise KeyError(name)
         return found
 
@@ -70,16 +69,10 @@ def find_preset(preset: str | Parameters, system: str, overrides: Mapping[str, N
 def parameters_for(
     preset: str | Parameters, system: str, output_names: tuple[str, ...], overrides: Mapping[str, Number]
 ) -> Parameters:
-    """The parameters of a search by a network, as far as its heads go.
+    """The parameters of a search by a network with these outputs, as far as they go; the rest as for `find_preset`.
 
     A preset's playouts follow the network: one without a value leaves everything to them (λ = 1), one with both answers
     at once, so that its leaves are expanded at the first visit. What was asked for by name is kept or refused.
-
-    Args:
-        preset: as for `find_preset`.
-        system: likewise.
-        output_names: of the network.
-        overrides: as for `find_preset`.
 
     Raises:
         BadRequest: as `find_preset`; numbers of playouts that cannot be with this network.
@@ -119,6 +112,5 @@ def playouts_of(game: str) -> Playouts:
     """
     for system in SYSTEMS.values():
         if system.playouts is not None and system.playouts.game == game:
-            found: Playouts = system.playouts
-            return found
+            return system.playouts
     raise BadRequest(f"no system plays out positions of {game!r}; a search there has to do with rollout_weight 0")

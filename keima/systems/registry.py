@@ -1,18 +1,16 @@
 """Every network of the family by name: make one, list them, describe one.
 
-Each folder of `systems/` registers its networks beside their classes (`NETWORKS`); here they are found by name.
-
-    >>> create("alphago-zero", blocks=2, channels=8, board_size=9).pedigree.name
-    'alphago-zero'
-    >>> [entry.name for entry in list_networks() if entry.kind == "alphago-zero-separate"]
-    ['alphago-zero-sep-res', 'alphago-zero-sep-conv']
+>>> create("alphago-zero", blocks=2, channels=8, board_size=9).pedigree.name
+'alphago-zero'
+>>> [entry.name for entry in list_networks() if entry.kind == "alphago-zero-separate"]
+['alphago-zero-sep-res', 'alphago-zero-sep-conv']
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -23,8 +21,6 @@ from keima.errors import BadRequest, BadWeights, UnsupportedNetwork
 from keima.plain import Data, Fields
 from keima.systems.network import Network, NetworkEntry, NetworkKind, NetworkTable
 from keima.systems.system import SYSTEMS
-
-# --- Kinds ------------------------------------------------------------------------------------------------------------
 
 
 def _tables(likely: str = "") -> Iterator[NetworkTable]:
@@ -39,11 +35,7 @@ def list_kinds() -> list[NetworkKind]:
 
 
 def kind_of(network: Network) -> NetworkKind:
-    """The kind of a network.
-
-    Raises:
-        UnsupportedNetwork: its class is not registered.
-    """
+    """The kind of a network; raises UnsupportedNetwork if its class is not registered."""
     for table in _tables(getattr(network, "system", "")):
         for kind in table.kinds:
             if type(network) is kind.network:
@@ -53,7 +45,7 @@ def kind_of(network: Network) -> NetworkKind:
 
 
 def config_to_json(network: Network) -> Data:
-    """A registered network's configuration as plain JSON data, read back by `from_config`."""
+    """A network's configuration as plain JSON data, read back by `from_config`."""
     return kind_of(network).to_json(network)
 
 
@@ -74,9 +66,6 @@ def from_config(name: str, data: Fields) -> Network:
         raise BadWeights(f"not a configuration of a {name} network: {error}") from error
 
 
-# --- Entries: names ---------------------------------------------------------------------------------------------------
-
-
 def list_networks() -> list[NetworkEntry]:
     """All networks that `create` makes, in the family's order."""
     return [entry for table in _tables() for entry in table.entries]
@@ -88,11 +77,7 @@ def list_aliases() -> dict[str, str]:
 
 
 def find(name: str) -> NetworkEntry:
-    """The entry of that name, of an alias, or of its makers' own name for it ("b18c384nbt").
-
-    Raises:
-        BadRequest: there is none; the message lists those there are.
-    """
+    """The entry of that name or alias; raises BadRequest, which lists those there are, if there is none."""
     return _find(name)[0]
 
 
@@ -107,15 +92,12 @@ def _find(name: str) -> tuple[NetworkEntry, NetworkKind]:
 
 
 def create(name: str, **sizes: Any) -> Network:
-    """A fresh network by name, its weights random.
+    """A fresh network by name, its weights random, in training mode.
 
     Args:
         name: one of `list_networks()`, or an alias ("katago", "lc0", "b18c384nbt", ...).
         sizes: sizes other than the entry's own: `blocks`, `channels`, `board_size`, ... (its class's arguments, or the
             fields of its configuration). For KataGo networks `blocks=n` keeps the first n blocks.
-
-    Returns:
-        The network, in training mode.
 
     Raises:
         BadRequest: an unknown name, an unknown size, or sizes that cannot be.
@@ -129,36 +111,23 @@ def create(name: str, **sizes: Any) -> Network:
     return network
 
 
-# --- Descriptions -----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Description:
-    """What a network is made of.
+    """What a network is made of."""
 
-    Attributes:
-        inputs: shape of each input for one position, by name.
-        outputs: shape of each output for one position, by name.
-        parameters: trained numbers (batch norm's running statistics are not counted).
-        flops: operations of one evaluation, a multiplication and an addition counting as two; convolutions, linear
-            layers and attention's products are counted, everything point by point (norms, activations, sums) is not.
-        receptive_field: side, in points, of the square of input that one point of the trunk's output depends on through
-            its convolutions.
-        reach: what else sees the whole board at once; empty for nothing.
-    """
-
-    inputs: dict[str, tuple[int, ...]]
-    outputs: dict[str, tuple[int, ...]]
-    parameters: int
+    inputs: dict[str, tuple[int, ...]]  # shape of each for one position, by name
+    outputs: dict[str, tuple[int, ...]]  # likewise
+    parameters: int  # trained numbers, without batch norm's running statistics
+    # operations of one evaluation, a multiplication and an addition counting as two; convolutions, linear layers and
+    # attention's products are counted, everything point by point (norms, activations, sums) is not
     flops: int
+    # side, in points, of the square of input that one point of the trunk's output depends on through its convolutions
     receptive_field: int
-    reach: str = field(default="")
+    reach: str  # what else sees the whole board at once; empty for nothing
 
 
 def describe(network: Network | str) -> Description:
-    """Count a network of the registry, or of one of its kinds; `network` is left as it is.
-
-    A name is described without its weights being made (on PyTorch's "meta" device), so this is quick at any size.
+    """Count a network, or one of the registry by name, which is made without its weights, so that any size is quick.
 
     Raises:
         BadRequest: an unknown name.
@@ -190,11 +159,7 @@ def _reach(network: Network) -> str:
 
 
 def receptive_field(network: Network) -> int:
-    """1 + the sum of (kernel − 1) over the convolutions on the trunk's path: the side of what one point sees.
-
-    Raises:
-        UnsupportedNetwork: a class that is not registered.
-    """
+    """1 + the sum of (kernel − 1) over the convolutions on the trunk's path: the side of what one point sees."""
     kind = kind_of(network)
     side = 1
     for name, module in network.named_modules():
@@ -205,9 +170,6 @@ def receptive_field(network: Network) -> int:
 
 
 def example_inputs(network: Network, n: int = 1, device: str = "cpu") -> dict[str, Tensor]:
-    """Zero inputs of the shapes that `network.forward` takes, by name and in its order: for tracing and counting.
-
-    The board is the network's own size, or its game's full one.
-    """
+    """Zero inputs for `network.forward`, by name and in its order, of its own board or its game's full one."""
     room = network.encoding.room(n, network.encoding.board).inputs
     return {name: torch.zeros(room[name].shape, device=device) for name in network.input_names}

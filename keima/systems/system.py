@@ -28,7 +28,7 @@ from keima.errors import BadRequest
 
 if TYPE_CHECKING:
     from keima.systems.encoding import Encoding
-    from keima.systems.files.formats import Format
+    from keima.systems.files.contents import Format
     from keima.systems.layout import SystemLayout
     from keima.systems.network import Network, NetworkTable
     from keima.systems.parameters import Parameters
@@ -37,35 +37,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class System:
-    """One member of the family.
+    """One member of the family."""
 
-    Attributes:
-        name: what `Network.system` says: "katago".
-        title: as prose names it: "KataGo".
-        source: paper or engine it follows.
-        package: the folder, "keima.systems.katago".
-        options: what its networks may take beside a position, as POSITIONS lines name it ("profile").
-        files: facet → the folder's files it stands in, where not the one named above: systems may share a folder.
-        preset_of: the system whose search it shares, where it has no preset of its own.
-        endings: of its published files' names, the usual one first (".bin.gz"); empty without a format of its own.
-    """
-
-    name: str
-    title: str
-    source: str
-    package: str
+    name: str  # what `Network.system` says: "katago"
+    title: str  # as prose names it: "KataGo"
+    source: str  # the paper or engine it follows
+    package: str  # the folder, "keima.systems.katago"
+    # what its networks may take beside a position, as POSITIONS lines name it ("profile")
     options: tuple[str, ...] = ()
-    preset_of: str = ""
+    preset_of: str = ""  # the system whose search it shares, where it has no preset of its own
+    # of its published files' names, the usual one first (".bin.gz"); empty without a format of its own
     endings: tuple[str, ...] = ()
+    # facet → the folder's files it stands in, where not the one named above: systems may share a folder
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def _facets(self, name: str, constant: str) -> list[Any]:
-        """A constant of each file of a facet that there is."""
         modules = [f"{self.package}.{file}" for file in self.files.get(name, (name,))]
         return [getattr(import_module(module), constant) for module in modules if find_spec(module)]
 
     def _facet(self, name: str, constant: str) -> Any:
-        """A constant of the facet's one file; None without such a file."""
         return next(iter(self._facets(name, constant)), None)
 
     @cached_property
@@ -113,8 +103,8 @@ class System:
 class _Systems(Mapping[str, System]):
     """The systems by name, each imported when it is asked for."""
 
-    def __init__(self, owners: Mapping[str, tuple[str, str]]) -> None:
-        self._owners = dict(owners)
+    def __init__(self, owners: dict[str, tuple[str, str]]) -> None:
+        self._owners = owners
 
     def __getitem__(self, name: str) -> System:
         module, constant = self._owners[name]
@@ -148,11 +138,7 @@ SYSTEMS = _Systems(
 
 
 def get_system(name: str) -> System:
-    """The system of that name.
-
-    Raises:
-        BadRequest: there is none; the message lists those there are.
-    """
+    """The system of that name; raises BadRequest, which lists all, if there is none."""
     if name not in SYSTEMS:
         raise BadRequest(f"unknown system {name!r}; choose one of {', '.join(SYSTEMS)}")
     return SYSTEMS[name]
@@ -169,11 +155,7 @@ def list_encodings() -> list[str]:
 
 
 def get_encoding(name: str) -> Encoding:
-    """The encoding of that name, with its default options.
-
-    Raises:
-        BadRequest: no encoding has that name; the message lists those there are.
-    """
+    """The encoding of that name, with its default options; raises BadRequest, which lists all, if there is none."""
     likely = [SYSTEMS[name]] if name in SYSTEMS else []
     for system in (*likely, *SYSTEMS.values()):
         if name in system.encodings:

@@ -28,37 +28,24 @@ class TrainingBatch(Generic[A]):
 
     Everything is for the side to move, in the orientation of the planes. A missing target is −1 in `policy` and NaN
     elsewhere; a target the loader was not asked for is None.
-
-    Attributes:
-        inputs: what the network's `forward` takes, float32, by name: `planes` [N, C, H, W], and where there are such
-            `globals` [N, G] and `mask` [N, H, W], 1 on the board where not every board fills its planes.
-        ply: int32 [N], moves made before the position.
-        policy: int64 [N], index of the move played.
-        value: float32 [N], the outcome: +1 won, −1 lost, 0 drawn or no result.
-        score: float32 [N], the final lead in points.
-        ownership: float32 [N, H, W], who owned the point at the end, from −1 to +1.
-        moves_left: float32 [N], plies to the end of the game, the next one included.
-        policy_soft: float32 [N, A], a distribution to learn in place of `policy`; a row of zeros is missing.
-        wdl: float32 [N, 3], probabilities of win, draw (or no result) and loss to learn in place of `value`; NaN where
-            unknown.
-        game: int64 [N], the number of the game in the store.
-        first_to_move: bool [N], the first of `Game.sides` moves next.
-        context: NumPy arrays, what the encoding notes of the positions beside the inputs (`Batch.context`).
-        also: the same positions in another encoding; where the loader was asked for one.
     """
 
+    # as `Batch.inputs`; `mask` [N, H, W] is 1 on the board where not every board fills its planes
     inputs: Mapping[str, A]
-    ply: A | None = None
-    policy: A | None = None
-    value: A | None = None
-    score: A | None = None
-    ownership: A | None = None
-    moves_left: A | None = None
+    ply: A | None = None  # int32 [N], moves made before the position
+    policy: A | None = None  # int64 [N], index of the move played
+    value: A | None = None  # float32 [N], the outcome: +1 won, −1 lost, 0 drawn or no result
+    score: A | None = None  # float32 [N], the final lead in points
+    ownership: A | None = None  # float32 [N, H, W], who owned the point at the end, from −1 to +1
+    moves_left: A | None = None  # float32 [N], plies to the end of the game, the next one included
+    # float32 [N, A], a distribution to learn in place of `policy`; a row of zeros is missing
     policy_soft: A | None = None
+    # float32 [N, 3], probabilities of win, draw (or no result) and loss to learn in place of `value`; NaN where unknown
     wdl: A | None = None
-    game: A | None = None
-    first_to_move: A | None = None
-    context: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
+    game: A | None = None  # int64 [N], the number of the game in the store
+    first_to_move: A | None = None  # bool [N], the first of `Game.sides` moves next
+    context: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)  # NumPy arrays, as `Batch.context`
+    # the same positions in another encoding; where the loader was asked for one
     also: Batch | None = field(default=None, repr=False)
 
     @property

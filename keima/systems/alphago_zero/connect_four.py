@@ -8,7 +8,7 @@ game's moves. The value is the expected outcome, so that a draw is 0; a network 
     plane 1   the opponent's discs
     plane 2   all ones if the first player is to move
 
-No history: the discs say all there is to know. After d d c (second player to move), row 0 being the top: plane 0 has a
+After d d c (second player to move), row 0 being the top: plane 0 has a
 1 at row 4, column 3; plane 1 at row 5, columns 2 and 3; plane 2 is zero. The policy has a logit a column, a to g. The
 one symmetry beside 0 is 2, left to right.
 
@@ -82,16 +82,7 @@ class ConnectFourEncoding(Encoding):
 
 
 class ConnectFourNetwork(TwoHeadNetwork):
-    """One tower of residual blocks, two heads.
-
-    Args:
-        blocks: residual blocks after the first convolution.
-        channels: filters of every convolution of the tower.
-        value_hidden: width of the value head's hidden layer.
-
-    Raises:
-        BadRequest: a size that cannot be.
-    """
+    """One tower of `blocks` residual blocks of `channels` filters, two heads; BadRequest for a size that cannot be."""
 
     system = "alphago-zero"
     pedigree = Pedigree(name="alphago-zero-connect-four")

@@ -29,7 +29,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 import torch
@@ -39,8 +39,7 @@ from torch import Tensor
 from keima.errors import BadWeights, KeimaError, UnsupportedNetwork
 from keima.systems.alphago_zero.inputs import LEELA_ZERO_PLANES
 from keima.systems.alphago_zero.leela_zero import LeelaZeroNetwork
-from keima.systems.files.contents import atomic_write, read_bytes, sha256_of
-from keima.systems.files.formats import Format
+from keima.systems.files.contents import Format, atomic_write, read_bytes, sha256_of
 from keima.systems.network import Network, Pedigree
 
 Floats = NDArray[np.float32]
@@ -53,19 +52,12 @@ MAX_BLOCKS = 256
 
 
 def looks_like_leela_zero(data: bytes) -> bool:
-    """Is this the beginning of a Leela Zero file: a whole number alone, then a line of several numbers?
-
-    Args:
-        data: the first bytes of the decompressed file.
-    """
+    """Is this the beginning of a Leela Zero file: a whole number alone, then a line of several numbers?"""
     return re.match(rb"\d{1,3}[ \t]*\r?\n\s*[-+]?[\d.][-+\d.eE]*[ \t]+[-+]?[\d.]", data) is not None
 
 
 def read_leela_zero(path: str | os.PathLike[str]) -> LeelaZeroNetwork:
-    """Read a Leela Zero network (plain text or gzip).
-
-    Returns:
-        The network in evaluation mode.
+    """The Leela Zero network in a file (plain text or gzip), in evaluation mode.
 
     Raises:
         BadWeights: a line that is missing, of the wrong length or not all finite numbers; the message names it.
@@ -96,8 +88,7 @@ def write_leela_zero(network: Network, path: str | os.PathLike[str]) -> None:
     if not isinstance(network, LeelaZeroNetwork):
         kind = type(network).__name__
         raise UnsupportedNetwork(f"the format holds Leela Zero networks, not a {kind}", source=source)
-    config = network.config
-    sizes = _Sizes(config["blocks"], config["channels"], config["board_size"], config["value_hidden"])
+    sizes = _Sizes(**{each.name: network.config[each.name] for each in fields(_Sizes)})
     if sizes.value_hidden != 256:
         message = f"Leela Zero's value head has 256 hidden units, this network {sizes.value_hidden}"
         raise UnsupportedNetwork(message, source=source)
@@ -142,7 +133,6 @@ class _Convolution:
         return math.prod(self.shape), *[self.shape[0]] * 3
 
     def tensors(self, weights: Tensor, *vectors: Tensor) -> dict[str, Tensor]:
-        """The network's tensors."""
         bias, mean, variance = (vector.double() for vector in vectors)
         if (variance < 0).any():
             raise BadWeights("a variance below 0")
@@ -188,15 +178,12 @@ class _Linear:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """How many numbers stand on each line."""
         return self.outputs * self.inputs, self.outputs
 
     def tensors(self, weights: Tensor, bias: Tensor) -> dict[str, Tensor]:
-        """The network's tensors."""
         return self._turned(weights.reshape(self.outputs, self.inputs), bias)
 
     def lines(self, state: Mapping[str, Tensor]) -> list[Floats]:
-        """The file's arrays."""
         turned = self._turned(state[f"{self.key}.weight"], state[f"{self.key}.bias"])
         return [tensor.numpy() for tensor in turned.values()]
 
@@ -218,7 +205,6 @@ _Layer = _Convolution | _Linear
 
 
 def _layers(sizes: _Sizes) -> list[_Layer]:
-    """All layers, in the file's order."""
     channels, side = sizes.channels, sizes.board_size
     points = side * side
     tower = [
@@ -241,7 +227,6 @@ def _layers(sizes: _Sizes) -> list[_Layer]:
 
 
 def _decode(lines: list[bytes]) -> LeelaZeroNetwork:
-    """The network in a file's lines."""
     version = lines[0].strip().decode("ascii", "replace")
     if version not in ("1", "2"):
         message = f"version {version[:20]!r} of Leela Zero's format; keima reads versions 1 and 2"
@@ -249,9 +234,7 @@ def _decode(lines: list[bytes]) -> LeelaZeroNetwork:
     sizes = _sizes(lines)
     state = _tensors(_layers(sizes), lines)
     with torch.device("meta"):
-        network = LeelaZeroNetwork(
-            sizes.blocks, sizes.channels, sizes.board_size, version == "2", value_hidden=sizes.value_hidden
-        )
+        network = LeelaZeroNetwork(**asdict(sizes), value_for_black=version == "2")
     network.load_state_dict(state, assign=True)
     return network.requires_grad_(True).eval()
 
@@ -269,14 +252,11 @@ def _split(data: bytes) -> list[bytes]:
 
 
 def _sizes(lines: list[bytes]) -> _Sizes:
-    """The network's sizes, from the number of lines and how many numbers stand on four of them."""
+    """From the number of lines and how many numbers stand on three of them."""
     tower = len(lines) - (1 + STEM_LINES + HEAD_LINES)
     if tower < 0 or tower % BLOCK_LINES:
-        message = (
-            f"{len(lines)} lines; a Leela Zero file has 19 and 8 for each residual block: "
-            "the file is cut short, or not a network"
-        )
-        raise BadWeights(message)
+        expected = "a Leela Zero file has 19 and 8 for each residual block"
+        raise BadWeights(f"{len(lines)} lines; {expected}: the file is cut short, or not a network")
     head = 1 + STEM_LINES + tower
     channels, moves, hidden = (len(lines[i].split()) for i in (2, head + 5, head + 11))
     if not 1 <= channels <= MAX_CHANNELS:
@@ -289,8 +269,7 @@ def _sizes(lines: list[bytes]) -> _Sizes:
         message = f"a network for {board_size}×{board_size} boards; keima's go up to {MAX_BOARD_SIZE}"
         raise UnsupportedNetwork(message, place=place)
     if hidden < 1 or len(lines[head + 11]) > len(lines[head + 10]):
-        place = f"line {head + 12}"
-        raise BadWeights(f"{hidden} numbers, expected the value head's hidden biases", place=place)
+        raise BadWeights(f"{hidden} numbers, expected the value head's hidden biases", place=f"line {head + 12}")
     return _Sizes(tower // BLOCK_LINES, channels, board_size, hidden)
 
 
@@ -298,8 +277,8 @@ def _tensors(layers: list[_Layer], lines: list[bytes]) -> dict[str, Tensor]:
     """The network's tensors from the file's lines, of which none is looked at before all are long enough."""
     for number, count in enumerate((count for layer in layers for count in layer.counts), start=1):
         if len(lines[number]) < 2 * count - 1:
-            message = f"{len(lines[number])} characters cannot hold the {count} numbers expected"
-            raise BadWeights(message, place=f"line {number + 1}")
+            found = f"{len(lines[number])} characters"
+            raise BadWeights(f"{found} cannot hold the {count} numbers expected", place=f"line {number + 1}")
     state: dict[str, Tensor] = {}
     number = 1
     for layer in layers:
@@ -315,7 +294,6 @@ def _tensors(layers: list[_Layer], lines: list[bytes]) -> dict[str, Tensor]:
 
 
 def _numbers(line: bytes, count: int, place: str) -> Floats:
-    """A line of so many numbers."""
     words = line.split()
     if len(words) != count:
         raise BadWeights(f"{len(words)} numbers, expected {count}", place=place)

@@ -20,7 +20,7 @@ interleaves, s_t = [X_t, Y_t, X_t−1, Y_t−1, …, X_t−7, Y_t−7, C], and s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ from keima.games.go.history import RECENT
 from keima.jit import Records, njit
 from keima.systems.encoding import Array, Batch, LegalMoves, symmetry_list
 from keima.systems.go_points import GoEncoding, plane_steps
+
+_Ints: TypeAlias = NDArray[np.int64]
+_Floats: TypeAlias = NDArray[np.float32]
 
 BOARDS = RECENT
 """T, the number of boards shown, the current one first: 8."""
@@ -55,17 +58,10 @@ LEELA_ZERO_PLANES: tuple[str, ...] = (
 
 
 @njit
-def _fill_stones(
-    records: Records, symmetries: NDArray[np.int64], step: int, opponent: int, planes: NDArray[np.float32]
-) -> None:
+def _fill_stones(records: Records, symmetries: _Ints, step: int, opponent: int, planes: _Floats) -> None:
     """Write the 2·T stone planes: own at `step`·t, the opponent's `opponent` planes later.
 
-    Args:
-        records: RECORD [N]; the boards' sizes follow from the planes' shape and the symmetry.
-        symmetries: int64 [N].
-        step: planes from one board to the next (AlphaGo Zero 2, Leela Zero 1).
-        opponent: planes from own to opponent's (AlphaGo Zero 1, Leela Zero 8).
-        planes: float32 [N, C, H, W]; planes 0–15 are written whole.
+    The boards' sizes follow from the planes' shape and the symmetry.
     """
     height, width = planes.shape[2], planes.shape[3]
     for i in range(len(records)):
@@ -83,11 +79,7 @@ def _fill_stones(
 
 @njit
 def _fill_board(
-    stones: NDArray[np.int8],
-    to_play: int,
-    steps: tuple[int, int, int],
-    mine: NDArray[np.float32],
-    theirs: NDArray[np.float32],
+    stones: NDArray[np.int8], to_play: int, steps: tuple[int, int, int], mine: _Floats, theirs: _Floats
 ) -> None:
     """Write one board's two planes [H, W]; `steps` as from `plane_steps`."""
     own = np.int8(to_play)
@@ -109,22 +101,16 @@ def _fill_board(
 
 
 @njit
-def encode_alphago_zero(records: Records, symmetries: NDArray[np.int64], planes: NDArray[np.float32]) -> None:
-    """AlphaGo Zero's planes of N positions.
-
-    Args:
-        records: RECORD [N], all of the board size that gives H × W under their symmetries.
-        symmetries: int64 [N], 0–7.
-        planes: float32 [N, 17, H, W], written whole.
-    """
+def encode_alphago_zero(records: Records, symmetries: _Ints, planes: _Floats) -> None:
+    """Write planes [N, 17, H, W] of RECORDs [N], all of the board size that gives H × W under their symmetries."""
     _fill_stones(records, symmetries, 2, 1, planes)
     for i in range(len(records)):
         planes[i, 2 * BOARDS] = records[i].history.to_play == BLACK
 
 
 @njit
-def encode_leela_zero(records: Records, symmetries: NDArray[np.int64], planes: NDArray[np.float32]) -> None:
-    """Leela Zero's planes of N positions; as `encode_alphago_zero`, with planes [N, 18, H, W]."""
+def encode_leela_zero(records: Records, symmetries: _Ints, planes: _Floats) -> None:
+    """As `encode_alphago_zero`, with planes [N, 18, H, W]."""
     _fill_stones(records, symmetries, 1, BOARDS, planes)
     for i in range(len(records)):
         planes[i, 2 * BOARDS] = records[i].history.to_play == BLACK
@@ -136,14 +122,15 @@ class AlphaGoZeroEncoding(GoEncoding):
 
     name = "alphago-zero"
     planes = len(PLANES)
+    _encode = staticmethod(encode_alphago_zero)
 
     def room(self, n: int, shape: tuple[int, int]) -> Batch:
         """A batch to be written."""
         return Batch(super().room(n, shape).inputs, {"black_to_play": np.empty(n, np.bool_)})
 
-    def write(self, records: Records, symmetries: NDArray[np.int64], batch: Batch) -> None:
+    def write(self, records: Records, symmetries: _Ints, batch: Batch) -> None:
         """Write the planes, and who moves."""
-        encode_alphago_zero(records, symmetries, batch.inputs["planes"])
+        self._encode(records, symmetries, batch.inputs["planes"])
         batch.context["black_to_play"][:] = records["history"]["to_play"] == BLACK
 
 
@@ -155,26 +142,19 @@ class LeelaZeroEncoding(AlphaGoZeroEncoding):
     (`heatmap 4`), so that networks made here do the same; the planes alone (`keima planes leela-zero`) follow ours,
     and so do `write` and `write_indices`.
 
-    Args:
-        board_size: take this size only; any size when None.
-        leelaz_symmetries: `encode`, `legal_moves` and `restore` number the symmetries as Leela Zero does.
+    With `leelaz_symmetries`, `encode`, `legal_moves` and `restore` number the symmetries as Leela Zero does.
     """
 
     name = "leela-zero"
     planes = len(LEELA_ZERO_PLANES)
+    _encode = staticmethod(encode_leela_zero)
 
     def __init__(self, board_size: int | None = None, leelaz_symmetries: bool = False) -> None:
         super().__init__(board_size)
         self.leelaz_symmetries = leelaz_symmetries
 
     def _ours(self, symmetry: int) -> int:
-        """Our number of a symmetry given in this encoding's numbering."""
         return symmetry ^ 3 if self.leelaz_symmetries and symmetry & 4 else symmetry
-
-    def write(self, records: Records, symmetries: NDArray[np.int64], batch: Batch) -> None:
-        """Write the planes, and who moves."""
-        encode_leela_zero(records, symmetries, batch.inputs["planes"])
-        batch.context["black_to_play"][:] = records["history"]["to_play"] == BLACK
 
     def encode(self, positions: Sequence[Any], symmetries: Sequence[int] | int = 0) -> Batch:
         """Encode N positions of one shape, the symmetries in this encoding's numbering."""

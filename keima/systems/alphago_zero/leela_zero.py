@@ -22,11 +22,10 @@ from keima.systems.network import Array, Heads, NetworkEntry, NetworkKind, Netwo
 
 
 class LeelaZeroNetwork(TwoHeadNetwork):
-    """Leela Zero's network: convolution block, residual tower, policy and value heads.
+    """Convolution block, residual tower, policy and value heads.
 
     Args:
-        blocks: residual blocks (published files: 1 to 40).
-        channels: filters of every convolution (published files: 8 to 256).
+        blocks, channels: residual blocks, their filters (published files: 1 to 40, 8 to 256).
         board_size: H = W; the heads' linear layers fix it.
         value_for_black: the value output is Black's and not the side to move's (version 2 files).
         value_hidden: width of the value head's hidden layer; Leela Zero loads 256 only.

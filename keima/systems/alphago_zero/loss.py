@@ -12,15 +12,16 @@ share one outcome, the paper weighs the value by 0.01 (Methods, "Supervised lear
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 
-from keima.systems.loss import HasValue, Samples, SystemLoss, Weighted, policy_term, regression, value_term
+from keima.systems.loss import Samples, SystemLoss, Weighted, policy_term, regression, value_term
 from keima.systems.network import Network
 from keima.systems.targets import TensorBatch
 
 
-def black_value_term(outputs: HasValue, batch: TensorBatch) -> Samples:
+def _black_value_term(outputs: Any, batch: TensorBatch) -> Samples:
     """(z − v)² for outputs whose `value` [N] is Black's (Leela Zero's version 2 files)."""
     value = outputs.value
     black = batch.first_to_move
@@ -30,7 +31,7 @@ def black_value_term(outputs: HasValue, batch: TensorBatch) -> Samples:
 
 
 def _terms(network: Network) -> Mapping[str, Weighted]:
-    value = black_value_term if getattr(network, "value_for_black", False) else value_term
+    value = _black_value_term if getattr(network, "value_for_black", False) else value_term
     return {"policy": Weighted(policy_term(), 1.0, ("policy",)), "value": Weighted(value, 1.0, ("value",))}
 
 

@@ -1,4 +1,4 @@
-"""Reading and writing network files as whole byte strings: compression, size limits, atomic replacement, digests."""
+"""Network files as whole byte strings: what a format is, compression, size limits, atomic replacement, digests."""
 
 from __future__ import annotations
 
@@ -6,10 +6,19 @@ import gzip
 import hashlib
 import os
 import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from keima.atomic import replacing
 from keima.errors import BadWeights
+
+if TYPE_CHECKING:
+    from keima.systems.network import Network
+
+FilePath: TypeAlias = "str | os.PathLike[str]"
 
 MAX_BYTES = 4 << 30
 """Refuse files that unpack to more than this (4 GiB); the largest published networks are below 2 GiB."""
@@ -18,43 +27,57 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _CHUNK = 1 << 20
 
 
-def read_bytes(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
+@dataclass(frozen=True)
+class Format:
+    """A file format. A system's `file.py` declares `FORMATS`; `keima.load` and `keima.save` know formats only so."""
+
+    title: str  # as lists of what can be read name it, versions and endings included
+    looks_like: Callable[[bytes], bool]  # whether the first 4096 bytes of a file, decompressed, begin such a file
+    # the network in a file, in evaluation mode; raises BadWeights or UnsupportedNetwork
+    read: Callable[[FilePath], Network]
+    # writes a network whole or not at all; raises UnsupportedNetwork for one that the format cannot hold
+    write: Callable[[Network, FilePath], None]
+
+
+@contextmanager
+def _opened(path: FilePath) -> Iterator[BinaryIO]:
+    try:
+        with open(path, "rb") as file:
+            yield file
+    except OSError as error:
+        raise BadWeights(f"cannot read the file: {error.strerror or error}", source=os.fspath(path)) from error
+
+
+def read_bytes(path: FilePath, limit: int = MAX_BYTES) -> bytes:
     """The file's contents, decompressed when it begins with gzip's magic whatever its name.
 
     Raises:
         BadWeights: the file cannot be read, is cut short or corrupt as gzip, or unpacks to more than `limit` bytes.
     """
     source = os.fspath(path)
-    try:
-        with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_size > limit:
-                raise BadWeights(f"the file is larger than the limit of {limit:,} bytes", source=source)
-            packed = file.read()
-    except OSError as error:
-        raise BadWeights(f"cannot read the file: {error.strerror or error}", source=source) from error
-    if not packed.startswith(_GZIP_MAGIC):
-        return packed
-    return _gunzip(packed, limit, source)
+    with _opened(path) as file:
+        if os.fstat(file.fileno()).st_size > limit:
+            raise BadWeights(f"the file is larger than the limit of {limit:,} bytes", source=source)
+        packed = file.read()
+    return _gunzip(packed, limit, source) if packed.startswith(_GZIP_MAGIC) else packed
 
 
-def read_head(path: str | os.PathLike[str], size: int = 4096) -> bytes:
+def read_head(path: FilePath, size: int = 4096) -> bytes:
     """The first `size` bytes of the contents (fewer when the file is shorter), decompressed as by `read_bytes`.
 
     Raises:
         BadWeights: the file cannot be read, or its first bytes are corrupt as gzip.
     """
-    source = os.fspath(path)
+    with _opened(path) as file:
+        packed = file.read(size)
+        if not packed.startswith(_GZIP_MAGIC):
+            return packed
+        packed += file.read(size)
     try:
-        with open(path, "rb") as file:
-            packed = file.read(size)
-            if not packed.startswith(_GZIP_MAGIC):
-                return packed
-            packed += file.read(size)
-            return zlib.decompressobj(wbits=31).decompress(packed, size)
-    except OSError as error:
-        raise BadWeights(f"cannot read the file: {error.strerror or error}", source=source) from error
+        return zlib.decompressobj(wbits=31).decompress(packed, size)
     except zlib.error as error:
-        raise BadWeights(f"corrupt gzip data ({error}); download it again", source=source) from error
+        message = f"corrupt gzip data ({error}); download it again"
+        raise BadWeights(message, source=os.fspath(path)) from error
 
 
 def _gunzip(packed: bytes, limit: int, source: str) -> bytes:
@@ -79,7 +102,7 @@ def _gunzip(packed: bytes, limit: int, source: str) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def atomic_write(path: str | os.PathLike[str], data: bytes) -> None:
+def atomic_write(path: FilePath, data: bytes) -> None:
     """Write `data` to `path` whole or not at all; gzipped (reproducibly, no time stamp) when the name ends in .gz.
 
     Raises:
@@ -95,17 +118,14 @@ def atomic_write(path: str | os.PathLike[str], data: bytes) -> None:
         raise BadWeights(f"cannot write the file: {error.strerror or error}", source=str(target)) from error
 
 
-def sha256_of(path: str | os.PathLike[str]) -> str:
+def sha256_of(path: FilePath) -> str:
     """SHA-256 of the file as it lies on disk, as 64 hex digits.
 
     Raises:
         BadWeights: the file cannot be read.
     """
     digest = hashlib.sha256()
-    try:
-        with open(path, "rb") as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-    except OSError as error:
-        raise BadWeights(f"cannot read the file: {error.strerror or error}", source=os.fspath(path)) from error
+    with _opened(path) as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
     return digest.hexdigest()

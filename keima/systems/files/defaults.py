@@ -28,24 +28,14 @@ _OTHERS = "name a network file (--net FILE): KataGo .bin.gz or Leela Zero .txt.g
 
 @dataclass(frozen=True)
 class DefaultNetwork:
-    """A network that comes with keima.
-
-    Attributes:
-        file: its name in `FOLDER`.
-        name: what it is called.
-        sha256: of the file, hex; empty until there is one.
-        licence: under which it may be used.
-        recipe: what made it, as a path in keima's repository.
-        teacher: whose answers it learned; empty where it learned from games alone.
-        training_data: the games it learned from.
-    """
+    """A network that comes with keima: a `file` in `FOLDER`."""
 
     file: str
     name: str
-    sha256: str = ""
+    sha256: str = ""  # hex; empty until there is one
     licence: str = ""
-    recipe: str = ""
-    teacher: str = ""
+    recipe: str = ""  # what made it, as a path in keima's repository
+    teacher: str = ""  # whose answers it learned; empty where it learned from games alone
     training_data: str = ""
 
     @property
@@ -78,10 +68,7 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
 
 
 def default_network(game: str) -> Path:
-    """The file of the network that is used for a game where none is named.
-
-    Args:
-        game: "go" or "chess".
+    """The file of the network that is used for "go" or "chess" where none is named.
 
     Raises:
         BadRequest: another game.
@@ -101,18 +88,14 @@ def default_network(game: str) -> Path:
 
 
 def find_network(name: str) -> str:
-    """The file that a user means: one of that name, else for "go" and "chess" the default network.
-
-    Raises:
-        BadWeights: as `default_network`.
-    """
+    """The file that a user means: one of that name, else for "go" and "chess" the default network (and its errors)."""
     if name in DEFAULT_NETWORKS and not Path(name).is_file():
         return str(default_network(name))
     return name
 
 
 def with_known_pedigree(pedigree: Pedigree) -> Pedigree:
-    """The pedigree of a file as read, completed where the file is one of the default networks."""
+    """The pedigree of a file as read, completed for one of the default networks."""
     for known in DEFAULT_NETWORKS.values():
         if known.sha256 and known.sha256 == pedigree.sha256:
             details = {**pedigree.details, **known.details}

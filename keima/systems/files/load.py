@@ -1,7 +1,4 @@
-"""Any supported network file → `Network`, told apart by content, never by name; and back to a file by its name.
-
-Formats belong to their systems (`FORMATS` in each `file.py`); keima's own files hold any system's networks.
-"""
+"""Any supported network file → `Network`, told apart by content, never by name; and back to a file by its name."""
 
 from __future__ import annotations
 
@@ -10,9 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keima.errors import BadWeights, UnsupportedNetwork
-from keima.systems.files.contents import read_head
+from keima.systems.files.contents import FilePath, Format, read_head
 from keima.systems.files.defaults import default_network, with_known_pedigree
-from keima.systems.files.formats import Format
 from keima.systems.files.safetensors import SAFETENSORS
 from keima.systems.network import Network
 from keima.systems.system import SYSTEMS, System, system_of
@@ -23,13 +19,10 @@ if TYPE_CHECKING:
 _OWN_ENDING = ".safetensors"
 
 
-def load(path: str | os.PathLike[str]) -> Network:
-    """Open a network file of any supported format.
+def load(path: FilePath) -> Network:
+    """Open a network file: KataGo `.bin.gz`/`.txt.gz`, Lc0 `.pb.gz`, Leela Zero `.txt.gz` or keima `.safetensors`.
 
     The file's own content decides its format; the name does not matter. Nothing from the file is executed.
-
-    Args:
-        path: KataGo `.bin.gz`/`.txt.gz`, Lc0 `.pb.gz`, Leela Zero `.txt.gz` or keima `.safetensors`.
 
     Returns:
         The network in evaluation mode, with `.encoding`, `.system` and `.pedigree`.
@@ -52,10 +45,7 @@ def load(path: str | os.PathLike[str]) -> Network:
 
 
 def load_default(game: str) -> Network:
-    """Open the network that keima uses for a game where none is named (docs/default-networks.md).
-
-    Args:
-        game: "go" or "chess".
+    """Open the network that keima uses for "go" or "chess" where none is named (docs/default-networks.md).
 
     Raises:
         BadRequest: another game.
@@ -64,18 +54,14 @@ def load_default(game: str) -> Network:
     return load(default_network(game))
 
 
-def load_rollout(path: str | os.PathLike[str]) -> RolloutPolicy:
-    """Open a rollout policy, for a search with playouts (`Search(..., rollout_policy=...)`).
-
-    Raises:
-        BadWeights: no such file, or a damaged one.
-    """
+def load_rollout(path: FilePath) -> RolloutPolicy:
+    """Open a rollout policy (`Search(..., rollout_policy=...)`); raises BadWeights for a missing or damaged file."""
     from keima.systems.alphago.rollout_file import read_rollout
 
     return read_rollout(path)
 
 
-def save(network: Network, path: str | os.PathLike[str]) -> None:
+def save(network: Network, path: FilePath) -> None:
     """Write a network in the format the file's name asks for, whole or not at all.
 
     `.safetensors` takes any registered network; `.bin[.gz]` and `.txt[.gz]` KataGo networks; `.txt[.gz]` Leela Zero
@@ -111,12 +97,11 @@ def _ends_in(name: str, ending: str) -> bool:
 
 
 def _owners() -> list[System]:
-    """The systems with file formats of their own."""
     return [system for system in SYSTEMS.values() if system.endings]
 
 
 def _formats(name: str) -> Iterator[Format]:
-    """Every format; those a file of that name is likely to have come first, so that the others need no import."""
+    """Every format, the likely ones of that name first, so that the others need no import."""
     yield SAFETENSORS
     for system in sorted(_owners(), key=lambda system: not any(_ends_in(name, ending) for ending in system.endings)):
         yield from system.formats

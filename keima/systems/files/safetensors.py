@@ -29,8 +29,7 @@ from torch import Tensor, nn
 
 from keima.errors import BadWeights, KeimaError, UnsupportedNetwork
 from keima.plain import Data, Fields
-from keima.systems.files.contents import atomic_write, read_bytes
-from keima.systems.files.formats import Format
+from keima.systems.files.contents import FilePath, Format, atomic_write, read_bytes
 from keima.systems.network import Network, Pedigree
 from keima.systems.registry import config_to_json, example_inputs, from_config, kind_of
 
@@ -42,23 +41,12 @@ _MAX_SIDE = 19
 
 
 def looks_like_safetensors(data: bytes) -> bool:
-    """Is this the beginning of a safetensors file: a header's length, then the header, a JSON object?
-
-    Args:
-        data: the first bytes of the file.
-    """
+    """Is this the beginning of a safetensors file: a header's length, then the header, a JSON object?"""
     return len(data) > 9 and 2 <= int.from_bytes(data[:8], "little") <= _MAX_HEADER and data[8:9] == b"{"
 
 
-def write_safetensors(
-    network: Network, path: str | os.PathLike[str], state: Mapping[str, Tensor] | None = None
-) -> None:
-    """Write any registered network, whole or not at all.
-
-    Args:
-        network: the network.
-        path: the file.
-        state: tensors to write in place of the network's own, by the same names (its running average).
+def write_safetensors(network: Network, path: FilePath, state: Mapping[str, Tensor] | None = None) -> None:
+    """Write any registered network, or `state` (its running average) in place of its tensors, whole or not at all.
 
     Raises:
         UnsupportedNetwork: the network's class is not registered.
@@ -77,11 +65,8 @@ def write_safetensors(
     atomic_write(path, save_tensors(tensors, metadata))
 
 
-def read_safetensors(path: str | os.PathLike[str]) -> Network:
-    """Read a network that `write_safetensors` wrote.
-
-    Returns:
-        The network in evaluation mode, its pedigree as written (a fresh network's origin becomes the file).
+def read_safetensors(path: FilePath) -> Network:
+    """The network that `write_safetensors` wrote, in evaluation mode; a fresh network's origin becomes the file.
 
     Raises:
         BadWeights: a file that is cut short or corrupt, or whose tensors are not exactly the network's.
@@ -101,10 +86,8 @@ SAFETENSORS = Format("keima's own files (.safetensors)", looks_like_safetensors,
 
 
 def _decode(data: bytes, source: str) -> Network:
-    """The network in a file's contents.
-
-    It is made without memory for its weights, and once the file's tensors are known to be its own, it is evaluated so,
-    which computes shapes and nothing else.
+    """Make the network without memory for its weights, and once the file's tensors are known to be its own, evaluate it
+    so, which computes shapes and nothing else.
     """
     metadata = _metadata(data)
     contents = _parse(metadata["keima.network"], "keima.network")
@@ -164,8 +147,7 @@ def _check_counts(config: Fields, tensors: Mapping[str, Tensor]) -> None:
     for name in ("blocks", "layers"):
         count = config.get(name)
         if isinstance(count, int) and count > len(tensors):
-            message = f"{count:,} {name} in a file of {len(tensors):,} tensors"
-            raise BadWeights(message, place="keima.network")
+            raise BadWeights(f"{count:,} {name} in a file of {len(tensors):,} tensors", place="keima.network")
 
 
 def _without_norms(network: Network, folded: Mapping[str, str]) -> Network:
@@ -186,20 +168,16 @@ def _without_norms(network: Network, folded: Mapping[str, str]) -> Network:
 def _check(network: Network, found: Mapping[str, Tensor]) -> None:
     """The file's tensors are exactly the network's: names, shapes, types; and all finite."""
     if max(network.encoding.board) > _MAX_SIDE:
-        message = f"a network for boards larger than {_MAX_SIDE}×{_MAX_SIDE}"
-        raise BadWeights(message, place="keima.network")
+        raise BadWeights(f"a network for boards larger than {_MAX_SIDE}×{_MAX_SIDE}", place="keima.network")
     expected = network.state_dict()
-    missing = sorted(set(expected) - set(found))
-    if missing:
+    if missing := sorted(set(expected) - set(found)):
         raise BadWeights(f"{len(missing)} tensors are missing, the first {missing[0]!r}")
-    extra = sorted(set(found) - set(expected))
-    if extra:
+    if extra := sorted(set(found) - set(expected)):
         raise BadWeights(f"{len(extra)} tensors do not belong there, the first {extra[0]!r}")
     for name, tensor in found.items():
         wanted = expected[name]
         if tensor.shape != wanted.shape or tensor.dtype != wanted.dtype:
-            message = f"{_shown(tensor)}, expected {_shown(wanted)}"
-            raise BadWeights(message, place=name)
+            raise BadWeights(f"{_shown(tensor)}, expected {_shown(wanted)}", place=name)
         if tensor.is_floating_point() and not math.isfinite(float(tensor.sum())) and not tensor.isfinite().all():
             raise BadWeights("a number is not finite", place=name)
         if name.endswith("running_var") and (tensor < 0).any():

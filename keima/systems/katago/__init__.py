@@ -2,7 +2,7 @@
 
 inputs.py    22 planes and 19 globals; metadata.py: who plays, for human networks
 network.py   sizes by name, blocks, heads, net: "b18c384nbt" is there
-config.py    an architecture as data; layers.py: what blocks are made of; start.py: fresh weights
+config.py    an architecture as data; layers.py: what blocks are made of
 loss.py      the targets of each head
 preset.py    the numbers of the search
 file.py      .bin.gz and .txt.gz, both ways, by the words of file_tokens.py

@@ -1,6 +1,5 @@
 """KataGo's architectures as data: what a file's header and layer sizes say.
 
-A `KataGoConfig` describes one network completely: `KataGoNetwork(config)` builds it fresh, and a file reader fills it.
 Every number here is one that KataGo writes to its files (`cpp/neuralnet/desc.cpp`, `python/export_model_pytorch.py`).
 """
 
@@ -19,26 +18,18 @@ VERSIONS = range(8, 18)
 PLANES, GLOBALS, METADATA = 22, 19, 192
 """Channels of the three inputs (`cpp/neuralnet/nninputs.h`, `sgfmetadata.h`)."""
 
-ACTIVATIONS = ("identity", "relu", "mish", "silu")
-
 
 @dataclass(frozen=True)
 class NormConfig:
-    """A per-channel norm and the activation after it: act(x · scale + bias).
+    """A per-channel norm and the activation after it: act(x · scale + bias)."""
 
-    Attributes:
-        activation: "identity", "relu", "mish" or "silu".
-        scale, bias: whether the layer has them; an absent scale is 1, an absent bias 0.
-        statistics: True for batch norm with its running mean and variance; False where x is only scaled and shifted
-            (fixup, fixed scaling, and every batch norm whose statistics were folded in before the file was written).
-        epsilon: added to the variance. Files say 1e-20: there the variance is stored with it inside.
-    """
-
-    activation: str = "relu"
-    scale: bool = True
-    bias: bool = True
+    activation: str = "relu"  # "identity", "relu", "mish" or "silu"
+    scale: bool = True  # whether the layer has one; an absent scale is 1
+    bias: bool = True  # likewise; an absent bias is 0
+    # True for batch norm with its running mean and variance; False where x is only scaled and shifted (fixup, fixed
+    # scaling, and every batch norm whose statistics were folded in before the file was written)
     statistics: bool = False
-    epsilon: float = 1e-20
+    epsilon: float = 1e-20  # added to the variance. Files say 1e-20: there the variance is stored with it inside
 
 
 @dataclass(frozen=True)
@@ -116,23 +107,15 @@ BlockConfig: TypeAlias = "ResidualConfig | PoolingConfig | BottleneckConfig | At
 
 @dataclass(frozen=True)
 class PolicyConfig:
-    """The policy head.
+    """The policy head."""
 
-    Attributes:
-        channels: of its board branch. pooled: of the branch that is pooled over the board.
-        outputs: 1 = policy; 2 = policy, optimistic policy; 4 = those and q win−loss, q score.
-        pool, board: the norms of the two branches.
-        pass_activation: between the two layers of the pass branch (version ≥ 15); None = one layer.
-        kernels: of the board, the pooled and the last convolution.
-    """
-
-    channels: int
-    pooled: int
-    outputs: int
-    pool: NormConfig = NormConfig(scale=False)
+    channels: int  # of its board branch
+    pooled: int  # of the branch that is pooled over the board
+    outputs: int  # 1 = policy; 2 = policy, optimistic policy; 4 = those and q win−loss, q score
+    pool: NormConfig = NormConfig(scale=False)  # the norm of the pooled branch
     board: NormConfig = NormConfig(scale=False)
-    pass_activation: str | None = None
-    kernels: tuple[int, int, int] = (1, 1, 1)
+    pass_activation: str | None = None  # between the two layers of the pass branch (version ≥ 15); None = one layer
+    kernels: tuple[int, int, int] = (1, 1, 1)  # of the board, the pooled and the last convolution
 
 
 @dataclass(frozen=True)
@@ -173,31 +156,20 @@ BEFORE_13 = Multipliers(shortterm_score_error=30.0)
 
 @dataclass(frozen=True)
 class KataGoConfig:
-    """One KataGo network, completely.
+    """One KataGo network, completely."""
 
-    Attributes:
-        version: KataGo's model version, 8 to 17.
-        channels: of the trunk.
-        blocks, tip: the trunk's blocks and the norm after the last.
-        policy, value: the heads.
-        metadata: the human metadata encoder (version ≥ 15), or None.
-        stem_kernel: 5 in the g170 networks, 3 since.
-        pass_alive_suicide: area features are made as if multi-stone suicide were legal (version 17).
-        multipliers: of the score outputs.
-        nominal: middle, regular, dilated and pooled channels as the trunk's header line names them; KataGo reads and
-            ignores them, so they are kept only to be written back.
-    """
-
-    version: int
-    channels: int
-    blocks: tuple[BlockConfig, ...]
-    tip: NormConfig | RmsConfig
+    version: int  # KataGo's model version, 8 to 17
+    channels: int  # of the trunk
+    blocks: tuple[BlockConfig, ...]  # of the trunk
+    tip: NormConfig | RmsConfig  # the norm after the last block
     policy: PolicyConfig
     value: ValueConfig
-    metadata: MetadataConfig | None = None
-    stem_kernel: int = 3
-    pass_alive_suicide: bool = False
-    multipliers: Multipliers = Multipliers()
+    metadata: MetadataConfig | None = None  # of human networks (version ≥ 15), or None
+    stem_kernel: int = 3  # 5 in the g170 networks, 3 since
+    pass_alive_suicide: bool = False  # area features are made as if multi-stone suicide were legal (version 17)
+    multipliers: Multipliers = Multipliers()  # of the score outputs
+    # middle, regular, dilated and pooled channels as the trunk's header line names them; KataGo reads and ignores them,
+    # so they are kept only to be written back
     nominal: tuple[int, int, int, int] = (1, 1, 1, 1)
 
     def __post_init__(self) -> None:
@@ -250,23 +222,7 @@ def policy_outputs(version: int) -> tuple[int, ...]:
     return (2,) if version >= 12 else (1,)
 
 
-_KINDS = {
-    kind.__name__: kind
-    for kind in (
-        NormConfig,
-        RmsConfig,
-        ResidualConfig,
-        PoolingConfig,
-        BottleneckConfig,
-        AttentionConfig,
-        FeedForwardConfig,
-        PolicyConfig,
-        ValueConfig,
-        MetadataConfig,
-        Multipliers,
-        KataGoConfig,
-    )
-}
+_KINDS: dict[str, Any] = {name: kind for name, kind in globals().items() if is_dataclass(kind)}
 
 
 def _to_json(value: Any) -> Any:

@@ -15,13 +15,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import astuple, replace
 
 import numpy as np
 import torch
 
 from keima.errors import BadWeights, UnsupportedNetwork
-from keima.systems.files.contents import atomic_write, read_bytes, sha256_of
-from keima.systems.files.formats import Format
+from keima.systems.files.contents import Format, atomic_write, read_bytes, sha256_of
 from keima.systems.katago.config import (
     BEFORE_13,
     GLOBALS,
@@ -59,6 +59,7 @@ _ACTIVATIONS = {
     "ACTIVATION_MISH": "mish",
     "ACTIVATION_SILU": "silu",
 }
+_Block = ResidualConfig | BottleneckConfig
 _BLOCKS: dict[str, BlockConfig] = {
     "ordinary_block": ResidualConfig(0),
     "gpool_block": PoolingConfig(0, 0),
@@ -70,24 +71,19 @@ _BLOCKS: dict[str, BlockConfig] = {
 
 
 def looks_like_katago(data: bytes) -> bool:
-    """Whether unpacked file contents begin like a KataGo network: a name, three small integers, a number or a name."""
+    """Whether contents begin like a KataGo network: a name, three small integers, a number or a name."""
     return _HEAD.match(data[:4096]) is not None
 
 
 def read_katago(path: str | os.PathLike[str]) -> KataGoNetwork:
-    """Open a KataGo network file, text or binary, gzipped or not, whatever its name.
-
-    Returns:
-        The network in evaluation mode, its `pedigree` telling the file, its version and its sha256.
+    """The network in a KataGo file, text or binary, gzipped or not, whatever its name; in evaluation mode.
 
     Raises:
         BadWeights: the file is missing, cut short, corrupt, or its layers do not fit together; names layer and byte.
         UnsupportedNetwork: a version below 8 or above 17, or a feature that KataGo itself does not run.
     """
-    source = os.fspath(path)
-    network = decode_katago(read_bytes(path), source)
-    known = network.pedigree
-    network.pedigree = Pedigree(known.name, source, known.format, sha256_of(path))
+    network = decode_katago(read_bytes(path), os.fspath(path))
+    network.pedigree = replace(network.pedigree, sha256=sha256_of(path))
     return network
 
 
@@ -132,11 +128,7 @@ def decode_katago(data: bytes, source: str = "network") -> KataGoNetwork:
 
 
 def encode_katago(network: KataGoNetwork, binary: bool = True) -> bytes:
-    """The contents of a KataGo file, not gzipped, with binary or text floats.
-
-    Raises:
-        BadWeights: a weight is not a finite number (KataGo would refuse it).
-    """
+    """The contents of a KataGo file, not gzipped; raises BadWeights for a weight that is not a finite number."""
     tokens = TokenWriter(network.state_dict(), binary)
     _network(tokens, network.pedigree.name, network.config)
     return tokens.result()
@@ -146,7 +138,7 @@ def encode_katago(network: KataGoNetwork, binary: bool = True) -> bytes:
 
 
 def _network(f: Tokens, name: str, config: KataGoConfig | None) -> tuple[str, KataGoConfig]:
-    """The whole file: header, trunk, heads; `config` is None when reading."""
+    """Header, trunk, heads; `config` is None when reading."""
     name = f.name("the network", re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:_MAX_NAME] or "keima")
     version = f.integer("the model version", config.version if config else 0, 0, 9999)
     if version not in VERSIONS:
@@ -159,7 +151,8 @@ def _network(f: Tokens, name: str, config: KataGoConfig | None) -> tuple[str, Ka
             raise f.error(f"{found} input {what}, but version {version} has {expected}")
     times, metadata, pass_alive = BEFORE_13, False, False
     if version >= 13:
-        times = _multipliers(f, c.multipliers)
+        values = enumerate(astuple(c.multipliers), start=1)
+        times = Multipliers(*(f.number(f"multiplier {number} of 7", value) for number, value in values))
     if version >= 15:
         metadata = _option(f, "metadata encoder version", c.metadata is not None)
         pass_alive = _option(f, "pass-alive flag", c.pass_alive_suicide)
@@ -201,20 +194,6 @@ def _blank(version: int) -> KataGoConfig:
     return KataGoConfig(version, 0, (), NormConfig(), policy, ValueConfig(0, 0), multipliers=multipliers)
 
 
-def _multipliers(f: Tokens, times: Multipliers) -> Multipliers:
-    """From version 13 on files name them."""
-    values = (
-        times.td_score,
-        times.score_mean,
-        times.score_stdev,
-        times.lead,
-        times.variance_time,
-        times.shortterm_winloss_error,
-        times.shortterm_score_error,
-    )
-    return Multipliers(*(f.number(f"multiplier {i} of 7", value) for i, value in enumerate(values, start=1)))
-
-
 def _option(f: Tokens, what: str, value: bool) -> bool:
     """A flag of which later versions of KataGo may know more values."""
     found = f.integer(f"the {what}", int(value), -999_999)
@@ -234,7 +213,7 @@ def _zeros(f: Tokens, count: int, what: str) -> None:
 class _Layers:
     """The layers, each given the tensors' key, the exporter's name, its sizes and its configuration (blank when read).
 
-    Methods return what the file holds: sizes, or a configuration.
+    Methods return what the file holds: sizes, or a configuration. An output size is the file's to choose where `free`.
     """
 
     def __init__(self, f: Tokens, version: int) -> None:
@@ -245,7 +224,7 @@ class _Layers:
     def convolution(
         self, key: str, name: str, inputs: int, outputs: int, kernel: int, free: bool = False
     ) -> tuple[int, int]:
-        """A convolution of output channels that the file is `free` to choose or not; those, and its kernel's size."""
+        """Returns the output channels and the kernel's size."""
         f = self.f
         f.name("a convolution", name)
         height, width = (f.integer(f"the kernel's {what}", kernel, high=99) for what in ("height", "width"))
@@ -259,7 +238,6 @@ class _Layers:
         return outputs, height
 
     def matrix(self, key: str, name: str, inputs: int, outputs: int, free: bool = False) -> int:
-        """A matrix; its output channels."""
         self.f.name("a matrix", name)
         inputs = self.f.size("input channels", inputs)
         outputs = self.f.size("output channels", outputs, free)
@@ -267,12 +245,11 @@ class _Layers:
         return outputs
 
     def bias(self, key: str, name: str, channels: int) -> None:
-        """A matrix's bias."""
         self.f.name("a bias", name)
         self.f.floats(f"{key}.bias", (self.f.size("channels", channels),))
 
     def norm(self, key: str, name: str, act: str, channels: int, config: NormConfig) -> NormConfig:
-        """A batch norm layer, as files write every norm of a convolutional trunk, and the activation after it."""
+        """A batch norm, as files write every norm of a convolutional trunk, and the activation after it."""
         f = self.f
         f.name("a norm", name)
         shape = (f.size("channels", channels),)
@@ -293,28 +270,23 @@ class _Layers:
             f.floats(f"{key}.bias", shape)
         return NormConfig(self.activation(act, config.activation), scale, bias, statistics, epsilon)
 
-    def norm_convolution(
-        self,
-        number: int,
-        key: str,
-        name: str,
-        sizes: tuple[int, int],
-        norm: NormConfig,
-        kernel: int,
-        free: bool = False,
-    ) -> tuple[NormConfig, int, int]:
-        """Norm and convolution `number` of a block; the norm, the output channels, the kernel's size."""
-        config = self.norm(f"{key}.norm{number}", f"{name}.norm", f"{name}.act", sizes[0], norm)
-        return config, *self.convolution(f"{key}.conv{number}", f"{name}.conv", *sizes, kernel, free)
+    def first(self, key: str, name: str, channels: int, c: _Block) -> tuple[NormConfig, int, int]:
+        """The first norm and convolution of a block; the norm, the output channels, the kernel's size."""
+        norm = self.norm(f"{key}.norm1", f"{name}.norm", f"{name}.act", channels, c.first)
+        return norm, *self.convolution(f"{key}.conv1", f"{name}.conv", channels, c.channels, c.kernels[0], True)
+
+    def last(
+        self, key: str, name: str, sizes: tuple[int, int], norm: NormConfig, kernel: int
+    ) -> tuple[NormConfig, int]:
+        """The last norm and convolution of a block; the norm, the kernel's size."""
+        norm = self.norm(f"{key}.norm2", f"{name}.norm", f"{name}.act", sizes[0], norm)
+        return norm, self.convolution(f"{key}.conv2", f"{name}.conv", *sizes, kernel)[1]
 
     def tip(self, channels: int, config: NormConfig | RmsConfig) -> NormConfig | RmsConfig:
-        """The norm after the trunk."""
         f, name, act = self.f, "model.norm_trunkfinal", "model.act_trunkfinal"
         if isinstance(config, NormConfig):
             return self.norm("tip", name, act, channels, config)
-        f.name("an RMS norm", name)
-        f.size("channels", channels)
-        epsilon = f.number("epsilon", config.epsilon, high=1.0)
+        epsilon = self.rms(name, channels, config.epsilon)
         spatial = f.integer("whether the norm is spatial", int(config.spatial), 0, 1) == 1
         if f.integer("the channel group size", 0, 0) != 0:
             raise f.unsupported("a grouped RMS norm, which KataGo does not run either")
@@ -322,11 +294,15 @@ class _Layers:
         f.floats("tip.bias", (channels,))
         return RmsConfig(self.activation(act, config.activation), spatial, epsilon)
 
-    def token_norm(self, key: str, name: str, channels: int, epsilon: float) -> float:
-        """An RMS norm inside a transformer block; its epsilon."""
+    def rms(self, name: str, channels: int, epsilon: float) -> float:
+        """The head of an RMS norm; its epsilon."""
         self.f.name("an RMS norm", name)
         self.f.size("channels", channels)
-        epsilon = self.f.number("epsilon", epsilon, high=1.0)
+        return self.f.number("epsilon", epsilon, high=1.0)
+
+    def token_norm(self, key: str, name: str, channels: int, epsilon: float) -> float:
+        """An RMS norm inside a transformer block; its epsilon."""
+        epsilon = self.rms(name, channels, epsilon)
         self.f.floats(f"{key}.weight", (channels,))
         return epsilon
 
@@ -348,14 +324,12 @@ class _Layers:
     def blocks(
         self, key: str, name: str, count: int, channels: int, configs: Sequence[BlockConfig], depth: int = 0
     ) -> tuple[BlockConfig, ...]:
-        """The blocks of a trunk, or of a nested bottleneck."""
         return tuple(
             self.block(f"{key}.{i}", f"{name}.{i}", channels, configs[i] if i < len(configs) else None, depth)
             for i in range(count)
         )
 
     def block(self, key: str, name: str, channels: int, config: BlockConfig | None, depth: int) -> BlockConfig:
-        """A block of any kind."""
         word = next((word for word, blank in _BLOCKS.items() if type(blank) is type(config)), "")
         kind = self.f.word("the kind of a block", word)
         if kind not in _BLOCKS:
@@ -377,17 +351,11 @@ class _Layers:
                 return self.feed_forward_block(key, name, channels, feed_forward)
 
     def residual_block(self, key: str, name: str, channels: int, c: ResidualConfig) -> ResidualConfig:
-        """Two norms with two convolutions."""
-        first, middle, kernel1 = self.norm_convolution(
-            1, key, f"{name}.normactconv1", (channels, c.channels), c.first, c.kernels[0], free=True
-        )
-        second, _, kernel2 = self.norm_convolution(
-            2, key, f"{name}.normactconv2", (middle, channels), c.second, c.kernels[1]
-        )
+        first, middle, kernel1 = self.first(key, f"{name}.normactconv1", channels, c)
+        second, kernel2 = self.last(key, f"{name}.normactconv2", (middle, channels), c.second, c.kernels[1])
         return ResidualConfig(middle, first, second, (kernel1, kernel2))
 
     def pooling_block(self, key: str, name: str, channels: int, c: PoolingConfig) -> PoolingConfig:
-        """A residual block with a pooled branch."""
         one = f"{name}.normactconv1"
         first = self.norm(f"{key}.norm1", f"{one}.norm", f"{one}.act", channels, c.first)
         one += ".convpool"
@@ -395,27 +363,19 @@ class _Layers:
         pooled, kernel2 = self.convolution(f"{key}.pool_conv", f"{one}.conv1g", channels, c.pooled, c.kernels[1], True)
         pool = self.norm(f"{key}.pool_norm", f"{one}.normg", f"{one}.actg", pooled, c.pool)
         self.matrix(f"{key}.pool_linear", f"{one}.linear_g", 3 * pooled, middle)
-        second, _, kernel3 = self.norm_convolution(
-            2, key, f"{name}.normactconv2", (middle, channels), c.second, c.kernels[2]
-        )
+        second, kernel3 = self.last(key, f"{name}.normactconv2", (middle, channels), c.second, c.kernels[2])
         return PoolingConfig(middle, pooled, first, pool, second, (kernel1, kernel2, kernel3))
 
     def bottleneck_block(self, key: str, name: str, channels: int, c: BottleneckConfig, depth: int) -> BottleneckConfig:
-        """Blocks on fewer channels."""
         if depth >= _MAX_DEPTH:
             raise self.f.unsupported(f"nested bottlenecks more than {_MAX_DEPTH} deep")
         count = self.f.integer("the number of inner blocks", len(c.blocks))
-        first, middle, kernel1 = self.norm_convolution(
-            1, key, f"{name}.normactconvp", (channels, c.channels), c.first, c.kernels[0], free=True
-        )
+        first, middle, kernel1 = self.first(key, f"{name}.normactconvp", channels, c)
         blocks = self.blocks(f"{key}.blocks", f"{name}.blockstack", count, middle, c.blocks, depth + 1)
-        last, _, kernel2 = self.norm_convolution(
-            2, key, f"{name}.normactconvq", (middle, channels), c.last, c.kernels[1]
-        )
+        last, kernel2 = self.last(key, f"{name}.normactconvq", (middle, channels), c.last, c.kernels[1])
         return BottleneckConfig(middle, blocks, first, last, (kernel1, kernel2))
 
     def attention_block(self, key: str, name: str, channels: int, c: AttentionConfig) -> AttentionConfig:
-        """Attention with one of three rotary embeddings."""
         f = self.f
         heads = f.integer("the number of heads", c.heads)
         shared = f.integer("the number of key-value heads", c.key_value_heads)
@@ -446,7 +406,6 @@ class _Layers:
         return AttentionConfig(heads, shared, keys, values, rotary, theta, epsilon)
 
     def feed_forward_block(self, key: str, name: str, channels: int, c: FeedForwardConfig) -> FeedForwardConfig:
-        """The gated layer of a transformer."""
         self.f.size("channels", channels)
         hidden = self.f.integer("the number of hidden channels", c.channels)
         if self.f.integer("whether the layer is gated", 1, 0, 1) == 0:
@@ -458,7 +417,6 @@ class _Layers:
         return FeedForwardConfig(hidden, epsilon)
 
     def metadata(self, channels: int, c: MetadataConfig) -> MetadataConfig:
-        """The encoder of human players."""
         key, name = "metadata", "model.sgf_metadata_encoder"
         self.f.name("the metadata encoder", name)
         inputs = self.f.size("metadata inputs", METADATA)
@@ -475,7 +433,6 @@ class _Layers:
     # Heads
 
     def policy(self, channels: int, c: PolicyConfig) -> PolicyConfig:
-        """The policy head."""
         f, key, name = self.f, "policy", "model.policy_head"
         f.name("the policy head", name)
         outputs = c.outputs
@@ -501,7 +458,6 @@ class _Layers:
         return PolicyConfig(middle, pooled, outputs, pool, board, activation, (kernel1, kernel2, kernel3))
 
     def value(self, channels: int, c: ValueConfig) -> ValueConfig:
-        """The value head."""
         key, name = "value", "model.value_head"
         self.f.name("the value head", name)
         if self.version >= 17:
@@ -511,10 +467,8 @@ class _Layers:
         hidden = self.matrix(f"{key}.linear", f"{name}.linear2", 3 * middle, c.hidden, free=True)
         self.bias(f"{key}.linear", f"{name}.bias2", hidden)
         activation = self.activation(f"{name}.act2", c.activation)
-        for layer, file_name, outputs in (
-            ("value", "valuehead", 3),
-            ("score", "miscvaluehead", 6 if self.version >= 9 else 4),
-        ):
+        scores = 6 if self.version >= 9 else 4
+        for layer, file_name, outputs in (("value", "valuehead", 3), ("score", "miscvaluehead", scores)):
             self.matrix(f"{key}.{layer}", f"{name}.linear_{file_name}", hidden, outputs)
             self.bias(f"{key}.{layer}", f"{name}.bias_{file_name}", outputs)
         _, kernel2 = self.convolution(f"{key}.ownership", f"{name}.conv_ownership", middle, 1, c.kernels[1])

@@ -32,7 +32,7 @@ Floats = NDArray[np.float32]
 
 
 class TokenReader:
-    """Reads words and float blocks in order, and says where it was when something is wrong.
+    """Reads words and float blocks in order; raises BadWeights, which says where, for what is missing or wrong.
 
     No size in the file is believed before the bytes for it are known to be there.
 
@@ -58,7 +58,7 @@ class TokenReader:
         return f"{self.layer}, byte {self.at:,}"
 
     def error(self, message: str) -> BadWeights:
-        """The error to raise for what was found at the present place."""
+        """The error for what was found at the present place."""
         return BadWeights(message, source=self.source, place=self.place)
 
     def unsupported(self, message: str) -> UnsupportedNetwork:
@@ -66,11 +66,7 @@ class TokenReader:
         return UnsupportedNetwork(message, source=self.source, place=self.place)
 
     def word(self, what: str, word: str = "") -> str:
-        """The next word; `what` says what it should be.
-
-        Raises:
-            BadWeights: the file ends there or within the word, or holds no printable word there.
-        """
+        """The next printable word; `what` says what it should be."""
         match = _WORD.match(self.data, self.at)
         if match is None:
             rest = self.data[self.at : self.at + 24].strip()
@@ -80,11 +76,7 @@ class TokenReader:
         return match.group(1).decode("ascii")
 
     def name(self, what: str, name: str = "") -> str:
-        """The next word as a name, which becomes the layer that errors speak of.
-
-        Raises:
-            BadWeights: as by `word`, or a number or a float block stands there.
-        """
+        """The next word as a name, no number and no float block, which becomes the layer that errors speak of."""
         word = self.word(f"the name of {what}")
         if _NUMBER.fullmatch(word.encode()) or word.encode().startswith(_BINARY):
             raise self.error(f"expected the name of {what}, but found {word[:24].encode()!r}")
@@ -92,22 +84,14 @@ class TokenReader:
         return word
 
     def integer(self, what: str, value: int = 0, low: int = 1, high: int = 1 << 24) -> int:
-        """The next word as an integer in [low, high].
-
-        Raises:
-            BadWeights: it is none, or out of range.
-        """
+        """The next word as an integer in [low, high]."""
         word = self.word(what).encode()
         if _INTEGER.fullmatch(word) is None or not low <= int(word) <= high:
             raise self.error(f"expected {what}, an integer from {low} to {high}, but found {word[:24]!r}")
         return int(word)
 
     def number(self, what: str, value: float = 0.0, high: float = _MAX_FLOAT) -> float:
-        """The next word as a positive number of at most `high`.
-
-        Raises:
-            BadWeights: it is none, or out of range.
-        """
+        """The next word as a positive number of at most `high`."""
         word = self.word(what).encode()
         number = float(word) if _NUMBER.fullmatch(word) else math.nan
         if not 0.0 < number <= high:
@@ -115,11 +99,7 @@ class TokenReader:
         return number
 
     def size(self, what: str, value: int, free: bool = False) -> int:
-        """The next word as a number of channels.
-
-        Raises:
-            BadWeights: it is none, or another than `value` where the file is not `free` to say.
-        """
+        """The next word as a number of channels, which is `value` where the file is not `free` to say."""
         found = self.integer(f"the number of {what}")
         if not free and found != value:
             raise self.error(f"{found} {what}, but the layers around it need {value}")
@@ -133,9 +113,6 @@ class TokenReader:
             shape: in the file.
             order: the file's axes in PyTorch's order; empty for the same.
             absent: what the writer writes where the network has no such tensor.
-
-        Raises:
-            BadWeights: the block is missing or too short, or holds a number that is not finite.
         """
         count = math.prod(shape)
         while self.data[self.at : self.at + 1].isspace():
@@ -153,11 +130,7 @@ class TokenReader:
         return values
 
     def finish(self) -> None:
-        """Check that the last line ends, and that nothing but white space is left.
-
-        Raises:
-            BadWeights: it does not (its last number may be cut), or something is.
-        """
+        """Check that the last line ends (its last number may be cut), and that nothing but white space is left."""
         if self.at == len(self.data):
             raise self.error("the file ends within its last line; it is cut short")
         rest = self.data[self.at :].strip()
@@ -167,9 +140,10 @@ class TokenReader:
 
     def _need(self, count: int, least: int, left: int) -> None:
         if least > left:
-            raise self.error(
-                f"the layer says {count:,} floats, but only {left:,} bytes are left; the file is cut short"
-            )
+            raise self._short(count, f"{left:,} bytes")
+
+    def _short(self, count: int, left: str) -> BadWeights:
+        return self.error(f"the layer says {count:,} floats, but only {left} are left; the file is cut short")
 
     def _binary_floats(self, count: int) -> Floats:
         begin = self.at + len(_BINARY)
@@ -191,9 +165,7 @@ class TokenReader:
                 window = window[: len(window) - len(words.pop())]
             end += len(window.rstrip() if len(words) == count else window)
         if len(words) < count:
-            raise self.error(
-                f"the layer says {count:,} floats, but only {len(words):,} are left; the file is cut short"
-            )
+            raise self._short(count, f"{len(words):,}")
         try:
             if self.data[begin:end].translate(None, _IN_NUMBERS):
                 raise ValueError  # noqa: TRY301 (what `float` takes and KataGo does not: inf, nan, 1_0)
@@ -253,11 +225,7 @@ class TokenWriter:
         return self.integer(what, value)
 
     def floats(self, key: str, shape: tuple[int, ...], order: tuple[int, ...] = (), absent: float = 0.0) -> Floats:
-        """One block.
-
-        Raises:
-            BadWeights: a weight is not finite, which KataGo refuses.
-        """
+        """One block; raises BadWeights for a weight that is not finite, which KataGo refuses."""
         tensor = self.state.get(key)
         values = np.full(shape, absent, np.float32)
         if tensor is not None:

@@ -48,11 +48,7 @@ PLANES: list[tuple[int, str, str]] = [
     (3, "one liberty", "1 on stones of chains with one liberty, of either colour"),
     (4, "two liberties", "1 on stones of chains with two liberties"),
     (5, "three liberties", "1 on stones of chains with three liberties"),
-    (
-        6,
-        "ko-banned",
-        "1 where ko or superko forbids a move; in an encore, where this ko may not be taken a second time",
-    ),
+    (6, "ko-banned", "1 where ko or superko forbids a move; in an encore, where this ko may not be taken again"),
     (7, "ko blocked", "1 in an encore on stones that took a ko: retaking needs a pass for ko first"),
     (8, "unused", "0 everywhere (a ko feature of earlier versions)"),
     (9, "last move", "1 on the last move, the opponent's, if it was no pass"),
@@ -99,10 +95,13 @@ GLOBAL_COUNT = 19
 KOMI_MARGIN = 20.0
 """Komi is clipped to the board's area and this many points."""
 HISTORY_TURNS = 5
-MAX_ADVANTAGE = 3.0
-"""The largest playout-doubling advantage KataGo's networks are trained with."""
+_RANGES = {"policy_optimism": (0.0, 1.0), "playout_doubling_advantage": (-3.0, 3.0)}
+"""Options that are numbers; KataGo's networks are trained with playout-doubling advantages up to 3."""
 
-_Memory: TypeAlias = tuple[NDArray[np.int8], NDArray[np.int8], Records]
+_Ints: TypeAlias = NDArray[np.int64]
+_Floats: TypeAlias = NDArray[np.float32]
+_Marks: TypeAlias = NDArray[np.int8]
+_Memory: TypeAlias = tuple[_Marks, _Marks, Records]
 """Working space: marks int8 [2, MAX_POINTS], area int8 [MAX_POINTS], BOARD [1]."""
 
 _STONES = 1
@@ -117,7 +116,7 @@ _ENCORE_STONES = 20
 
 
 @njit
-def _write_stones(b: Record, pla: int, locs: NDArray[np.int64], planes: NDArray[np.float32]) -> None:
+def _write_stones(b: Record, pla: int, locs: _Ints, planes: _Floats) -> None:
     """Planes 0–5: the board, its stones and their liberties."""
     for p in range(planes.shape[1]):
         loc = locs[p]
@@ -131,7 +130,7 @@ def _write_stones(b: Record, pla: int, locs: NDArray[np.int64], planes: NDArray[
 
 
 @njit
-def _write_ko(b: Record, h: Record, locs: NDArray[np.int64], planes: NDArray[np.float32]) -> None:
+def _write_ko(b: Record, h: Record, locs: _Ints, planes: _Floats) -> None:
     """Planes 6 and 7: where ko rules forbid a move, or demand a pass for ko."""
     encore = h.encore_phase > 0
     for p in range(planes.shape[1]):
@@ -143,7 +142,7 @@ def _write_ko(b: Record, h: Record, locs: NDArray[np.int64], planes: NDArray[np.
 
 
 @njit
-def _find_area(b: Record, h: Record, suicide_legal: bool, area: NDArray[np.int8]) -> bool:
+def _find_area(b: Record, h: Record, suicide_legal: bool, area: _Marks) -> bool:
     """Write who owns each point under the rules' scoring; False where that is not shown."""
     if h.scoring == SCORING_AREA and h.tax == TAX_NONE:
         calculate_area(b, area, True, True, True, suicide_legal)
@@ -157,13 +156,7 @@ def _find_area(b: Record, h: Record, suicide_legal: bool, area: NDArray[np.int8]
 
 @njit
 def _write_area(
-    b: Record,
-    h: Record,
-    pla: int,
-    suicide_legal: bool,
-    locs: NDArray[np.int64],
-    area: NDArray[np.int8],
-    planes: NDArray[np.float32],
+    b: Record, h: Record, pla: int, suicide_legal: bool, locs: _Ints, area: _Marks, planes: _Floats
 ) -> None:
     """Planes 18 and 19: who would score which points."""
     if not _find_area(b, h, suicide_legal, area):
@@ -181,9 +174,7 @@ def _write_area(
 
 
 @njit
-def _write_moves(
-    h: Record, pla: int, turns: int, index_of: NDArray[np.int64], planes: NDArray[np.float32], row: NDArray[np.float32]
-) -> int:
+def _write_moves(h: Record, pla: int, turns: int, index_of: _Ints, planes: _Floats, row: _Floats) -> int:
     """Planes 9–13, globals 0–4: the last moves, `turns` at most; returns how many are shown."""
     turns = min(turns, wide(h.valid_turns))
     for k in range(turns):
@@ -198,7 +189,7 @@ def _write_moves(
 
 
 @njit
-def _copy_marks(marks: NDArray[np.int8], locs: NDArray[np.int64], plane: NDArray[np.float32]) -> None:
+def _copy_marks(marks: _Marks, locs: _Ints, plane: _Floats) -> None:
     """Write the marks of the board's points to a plane, and clear them."""
     for p in range(plane.shape[0]):
         plane[p] = marks[locs[p]]
@@ -211,11 +202,11 @@ def _write_ladders(
     h: Record,
     pla: int,
     turns: int,
-    locs: NDArray[np.int64],
-    marks: NDArray[np.int8],
+    locs: _Ints,
+    marks: _Marks,
     past: Records,
     scratch: Scratch,
-    planes: NDArray[np.float32],
+    planes: _Floats,
 ) -> None:
     """Planes 14–17: ladders now, one and two turns ago as far as history is shown, and the moves that work now."""
     find_ladders(b, pla, marks[0], marks[1], scratch)
@@ -234,7 +225,7 @@ def _write_ladders(
 
 
 @njit
-def _write_encore_stones(h: Record, pla: int, locs: NDArray[np.int64], planes: NDArray[np.float32]) -> None:
+def _write_encore_stones(h: Record, pla: int, locs: _Ints, planes: _Floats) -> None:
     """Planes 20 and 21: the stones at the start of the second encore."""
     for p in range(planes.shape[1]):
         stone = h.encore_start[locs[p]]
@@ -258,7 +249,7 @@ def komi_wave(komi: float, area: int) -> float:
 
 
 @njit
-def _write_rules(b: Record, h: Record, pla: int, row: NDArray[np.float32]) -> None:
+def _write_rules(b: Record, h: Record, pla: int, row: _Floats) -> None:
     """Globals 5–13, 17 and 18: komi, the rules, the phase."""
     area = wide(b.xsize) * b.ysize
     limit = area + KOMI_MARGIN
@@ -282,13 +273,13 @@ def _write_rules(b: Record, h: Record, pla: int, row: NDArray[np.float32]) -> No
 def _encode_one(
     b: Record,
     h: Record,
-    locs: NDArray[np.int64],
-    index_of: NDArray[np.int64],
+    locs: _Ints,
+    index_of: _Ints,
     memory: _Memory,
     scratch: Scratch,
     pass_alive_suicide: bool,
-    planes: NDArray[np.float32],
-    row: NDArray[np.float32],
+    planes: _Floats,
+    row: _Floats,
 ) -> None:
     """Write one position's planes [22, H·W] and globals [19], both cleared before."""
     marks, area, past = memory
@@ -314,20 +305,11 @@ def _encode_one(
 
 @njit
 def encode_katago(
-    records: Records,
-    symmetries: NDArray[np.int64],
-    planes: NDArray[np.float32],
-    globals_: NDArray[np.float32],
-    pass_alive_suicide: bool,
+    records: Records, symmetries: _Ints, planes: _Floats, globals_: _Floats, pass_alive_suicide: bool
 ) -> None:
-    """Encode N positions whose planes have one shape under their symmetries.
+    """Write planes [N, 22, H, W], C-contiguous, and globals [N, 19] of RECORDs [N] whose planes have one shape.
 
-    Args:
-        records: RECORD [N].
-        symmetries: int64 [N], 0–7.
-        planes: float32 [N, 22, H, W], C-contiguous, written in full.
-        globals_: float32 [N, 19], written in full.
-        pass_alive_suicide: work out pass-alive areas as if suicide of several stones were legal, whatever the rules.
+    With `pass_alive_suicide`, pass-alive areas are worked out as if suicide of several stones were legal.
     """
     n = len(records)
     points = planes.shape[2] * planes.shape[3]
@@ -354,17 +336,16 @@ def encode_katago(
 class KataGoEncoding(GoEncoding):
     """Positions as KataGo's networks see them; see `PLANES` and `GLOBALS`.
 
-    Batches hold `inputs` planes float32 [N, 22, H, W], globals float32 [N, 19] and with metadata also metadata float32
-    [N, 192], and `context` no_result_allowed bool [N] (simple ko or territory scoring) and policy_optimism float32 [N].
+    Human networks take `metadata` float32 [N, 192] as well. The context: no_result_allowed, bool [N] (simple ko or
+    territory scoring), and policy_optimism, float32 [N].
 
     Options to `bind`: `profile` (human networks, which need one; a name as in `keima.systems.katago.metadata`),
     `policy_optimism` (0 to 1; always 0 with metadata, as KataGo has it) and `playout_doubling_advantage` (−3 to 3 for
     the side to move).
 
     Args:
-        metadata: the network takes a metadata row: a human network.
-        pass_alive_suicide: the network was trained with pass-alive areas worked out as if suicide of several stones
-            were legal (a flag of version 17 files).
+        metadata: for a human network.
+        pass_alive_suicide: areas as if suicide of several stones were legal (a flag of version 17 files).
     """
 
     name = "katago"
@@ -382,23 +363,15 @@ class KataGoEncoding(GoEncoding):
         self.playout_doubling_advantage = 0.0
 
     def bind(self, **options: object) -> KataGoEncoding:
-        """The same encoding with these options fixed.
-
-        Raises:
-            BadRequest: an option it does not take, an unknown profile, a number out of range.
-        """
+        """See `Encoding.bind`; raises BadRequest for an unknown profile too."""
         if options.get("profile") is not None and not self.metadata:
             raise BadRequest("this network has no human profiles (KataGo's human networks have); leave `profile` out")
         bound = super().bind(**options)
         if "profile" in options:
             bound.profile = None if options["profile"] is None else parse_profile(str(options["profile"]))
-        if "policy_optimism" in options:
-            bound.policy_optimism = _number("policy_optimism", options["policy_optimism"], 0.0, 1.0)
-        if "playout_doubling_advantage" in options:
-            advantage = options["playout_doubling_advantage"]
-            bound.playout_doubling_advantage = _number(
-                "playout_doubling_advantage", advantage, -MAX_ADVANTAGE, MAX_ADVANTAGE
-            )
+        for name, (least, most) in _RANGES.items():
+            if name in options:
+                setattr(bound, name, _number(name, options[name], least, most))
         return bound
 
     def check(self, position: Any) -> None:
@@ -423,11 +396,7 @@ class KataGoEncoding(GoEncoding):
         return Batch(inputs, context)
 
     def write(self, records: Records, symmetries: NDArray[np.int64], batch: Batch) -> None:
-        """Write planes, globals, metadata and context.
-
-        Raises:
-            BadRequest: a human network without a profile bound.
-        """
+        """See `Encoding`; raises BadRequest for a human network without a profile bound."""
         planes, globals_ = batch.inputs["planes"], batch.inputs["globals"]
         encode_katago(records, symmetries, planes, globals_, self.pass_alive_suicide)
         globals_[:, 15] = self.playout_doubling_advantage != 0

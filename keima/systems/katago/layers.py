@@ -27,15 +27,10 @@ from keima.systems.layers import BatchStatistics, Moments, activate_rows, activa
 
 @dataclass(frozen=True)
 class Board:
-    """The boards of one batch.
+    """The boards of one batch."""
 
-    Attributes:
-        mask: float [N, 1, H, W], 1 on the board and 0 off it; None where every board fills its planes.
-        width: √(points on the board), what KataGo scales pooled values by: [N, 1] with a mask, a scalar without.
-    """
-
-    mask: Tensor | None
-    width: Tensor
+    mask: Tensor | None  # float [N, 1, H, W], 1 on the board and 0 off it; None where every board fills its planes
+    width: Tensor  # √(points on the board), what KataGo scales pooled values by: [N, 1] with a mask, a scalar without
 
     @staticmethod
     def of(planes: Tensor, mask: Tensor | None) -> Board:
@@ -66,10 +61,9 @@ class Board:
 class NormAct(nn.Module, BatchStatistics):
     """A per-channel norm, its activation, and zeros off the board: act(x · scale + bias) · mask.
 
-    Published files hold two kinds, told apart by `NormConfig.statistics`. Without statistics the layer is a learned
-    scale and bias ("fixup", "fixed scaling", or a batch norm folded when it was exported), in training too. With them
-    it is batch norm: in training mode it uses the batch's own mean and variance over the points on the board, and
-    keeps running ones for evaluation.
+    Without `NormConfig.statistics` the layer is a learned scale and bias, in training too. With them it is batch norm:
+    in training mode it uses the batch's own mean and variance over the points on the board, and keeps running ones for
+    evaluation.
     """
 
     momentum = 0.01
@@ -302,11 +296,7 @@ class FeedForwardBlock(nn.Module):
 
 
 class MetadataEncoder(nn.Module):
-    """192 facts about the players → one bias per trunk channel, through two hidden layers.
-
-    Follows `SGFMetadataEncoderDesc` in KataGo's `cpp/neuralnet/desc.cpp`; what the 192 numbers mean is documented with
-    the encoding that makes them.
-    """
+    """192 facts about the players (`metadata.py`) → one bias per trunk channel, through two hidden layers."""
 
     def __init__(self, channels: int, config: MetadataConfig) -> None:
         super().__init__()

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from keima.errors import UnsupportedNetwork
-from keima.systems.katago.config import (
-    BlockConfig,
-    BottleneckConfig,
-    KataGoConfig,
-    NormConfig,
-    PoolingConfig,
-    ResidualConfig,
-    RmsConfig,
-)
+from keima.systems.katago.config import BlockConfig, BottleneckConfig, NormConfig, PoolingConfig, ResidualConfig
 from keima.systems.katago.layers import NormAct
 from keima.systems.katago.network import (
     BottleneckBlock,
@@ -56,13 +49,8 @@ class _KataGoLayout(SystemLayout[KataGoNetwork]):
             for block, following in zip(blocks, [*first[1:], "tip"], strict=True)
         }
         heads = (("policy.pool_conv", "policy.pool_norm"), ("policy.conv", "policy.norm"), ("value.conv", "value.norm"))
-        return Layout(
-            "blocks.",
-            tuple(stem),
-            found,
-            tuple(Layer(name, reads=TRUNK, before="tip", offset=norm) for name, norm in heads),
-            sizes,
-        )
+        outer = tuple(Layer(name, reads=TRUNK, before="tip", offset=norm) for name, norm in heads)
+        return Layout("blocks.", tuple(stem), found, outer, sizes)
 
     def widths(self, sizes: Mapping[str, int], channels: int) -> dict[str, int]:
         trunk = sizes[TRUNK]
@@ -116,11 +104,8 @@ def _block(name: str, block: nn.Module, trunk: str, following: str, sizes: dict[
         names = [f"{name}.blocks.{number}" for number in range(len(block.blocks))]
         norms = [*(f"{one}.norm1" for one in names), norm2]
         offset = norms[0]
-        parts = [
-            _block(one, module, inner, after, sizes)
-            for one, module, after in zip(names, block.blocks, norms[1:], strict=True)
-        ]
-        inside = [layer for part in parts for layer in part]
+        inner_blocks = zip(names, block.blocks, norms[1:], strict=True)
+        inside = [layer for one in inner_blocks for layer in _block(one[0], one[1], inner, one[2], sizes)]
     yield Layer(inner, reads=trunk, writes=inner, before=norm1, offset=offset)
     yield from inside
     yield Layer(f"{name}.conv2", inner, trunk, before=norm2, offset=following, skip=name)
@@ -144,39 +129,22 @@ def _narrower_block(name: str, config: BlockConfig, sizes: Mapping[str, int]) ->
 # --- Folding ----------------------------------------------------------------------------------------------------------
 
 
-def _fold_config(config: KataGoConfig) -> KataGoConfig:
-    return replace(
-        config,
-        blocks=tuple(_fold_block(block) for block in config.blocks),
-        tip=config.tip if isinstance(config.tip, RmsConfig) else _merged(config.tip),
-        policy=replace(config.policy, pool=_taken(config.policy.pool), board=_taken(config.policy.board)),
-        value=replace(config.value, norm=_taken(config.value.norm)),
-    )
+_TAKEN = {"second", "pool", "board", "norm"}
+"""Norms, by their names in configurations, whose scale the convolution before them takes over."""
 
 
-def _fold_block(block: BlockConfig) -> BlockConfig:
-    match block:
-        case ResidualConfig():
-            return replace(block, first=_merged(block.first), second=_taken(block.second))
-        case PoolingConfig():
-            return replace(block, first=_merged(block.first), pool=_taken(block.pool), second=_taken(block.second))
-        case BottleneckConfig():
-            inner = tuple(_fold_block(one) for one in block.blocks)
-            return replace(block, blocks=inner, first=_merged(block.first), last=_merged(block.last))
-        case _:
-            return block
-
-
-def _merged(norm: NormConfig) -> NormConfig:
-    """The norm with its statistics merged into scale and bias."""
-    if not norm.statistics:
-        return norm
-    return replace(norm, scale=True, bias=True, statistics=False, epsilon=FOLDED_EPSILON)
-
-
-def _taken(norm: NormConfig) -> NormConfig:
-    """The norm whose scale a convolution has taken over."""
-    return replace(_merged(norm), scale=False)
+def _fold_config(config: Any) -> Any:
+    """A configuration, or a part of one, with every norm's statistics merged into scale and bias."""
+    if isinstance(config, tuple):
+        return tuple(map(_fold_config, config))
+    if not is_dataclass(config) or isinstance(config, type):
+        return config
+    folded = replace(config, **{each.name: _fold_config(getattr(config, each.name)) for each in fields(config)})
+    for name in _TAKEN & vars(folded).keys():
+        folded = replace(folded, **{name: replace(getattr(folded, name), scale=False)})
+    if isinstance(folded, NormConfig) and folded.statistics:
+        return replace(folded, scale=True, bias=True, statistics=False, epsilon=FOLDED_EPSILON)
+    return folded
 
 
 def _fold_weights(network: KataGoNetwork) -> dict[str, Tensor]:

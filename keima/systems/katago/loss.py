@@ -56,24 +56,21 @@ def _plain_policy(outputs: KataGoOutputs) -> Tensor:
 
 
 class _Terms:
-    """The terms, for the multipliers of one network."""
+    """The terms, for the multipliers of one network. Scores are in points [N]."""
 
     def __init__(self, network: KataGoNetwork) -> None:
         self.times = network.config.multipliers
         self.optimistic_policy = policy_term(lambda outputs: outputs.policy[:, _OPTIMISTIC])
 
     def mean(self, outputs: KataGoOutputs) -> Tensor:
-        """Score mean, points [N]."""
         points: Tensor = outputs.score[:, 0].float() * self.times.score_mean
         return points
 
     def spread(self, outputs: KataGoOutputs) -> Tensor:
-        """Score stdev, points [N]."""
         points: Tensor = F.softplus(outputs.score[:, 1].float()) * self.times.score_stdev
         return points
 
     def value(self, outputs: KataGoOutputs, batch: TensorBatch) -> Samples:
-        """Logits [N, 3] of win, loss, no result."""
 
         def outcomes(z: Tensor) -> Tensor:
             return torch.stack([(1 + z) / 2, (1 - z) / 2, torch.zeros_like(z)], dim=1)
@@ -82,15 +79,12 @@ class _Terms:
         return outcome(outputs.value.float(), batch.value, wdl, outcomes)
 
     def score(self, outputs: KataGoOutputs, batch: TensorBatch) -> Samples:
-        """The mean against the final lead."""
         return regression(self.mean(outputs), batch.score, huber(12.0))
 
     def lead(self, outputs: KataGoOutputs, batch: TensorBatch) -> Samples:
-        """The lead against the final one."""
         return regression(outputs.score[:, 2].float() * self.times.lead, batch.score, huber(8.0))
 
     def stdev(self, outputs: KataGoOutputs, batch: TensorBatch) -> Samples:
-        """The spread against how far the final lead was from the mean."""
         mean = self.mean(outputs).detach()
 
         def error(spread: Tensor, score: Tensor) -> Tensor:
@@ -99,15 +93,13 @@ class _Terms:
         return regression(self.spread(outputs), batch.score, error)
 
     def ownership(self, outputs: KataGoOutputs, batch: TensorBatch) -> Samples:
-        """(1 + ownership) / 2 is the probability of each point, σ(2x) the network's."""
-
+        # (1 + ownership) / 2 is the probability of each point, σ(2x) the network's
         def entropy(raw: Tensor, target: Tensor) -> Tensor:
             return F.binary_cross_entropy_with_logits(2 * raw, (1 + target) / 2, reduction="none")
 
         return per_point(outputs.ownership, batch, entropy)
 
     def optimistic(self, outputs: KataGoOutputs, batch: TensorBatch) -> Samples:
-        """Cross-entropy weighed by how well the game went."""
         samples = self.optimistic_policy(outputs, batch)
         if batch.value is None:
             return nothing(samples.losses)

@@ -64,25 +64,17 @@ _FORMS = (
 
 @dataclass(frozen=True)
 class Profile:
-    """What a profile's name stands for.
+    """What a profile's name stands for."""
 
-    Attributes:
-        black_rank, white_rank: inverse ranks, 9d = 1 … 1d = 9, 1k = 10 … 20k = 29.
-        day: the day of the game.
-        source: the collection the game is as if from, by KataGo's number.
-        time_control: by KataGo's number, with its times in seconds.
-        rated: 0 rated, 1 unrated, 0.5 unknown.
-    """
-
-    black_rank: int
+    black_rank: int  # inverse: 9d = 1 … 1d = 9, 1k = 10 … 20k = 29
     white_rank: int
-    day: date
-    source: int
-    time_control: int = _UNKNOWN_TIME
+    day: date  # the day of the game
+    source: int  # the collection the game is as if from, by KataGo's number
+    time_control: int = _UNKNOWN_TIME  # by KataGo's number, with its times in seconds
     main_seconds: float = 0.0
     period_seconds: float = 0.0
     periods: int = 0
-    rated: float = 0.0
+    rated: float = 0.0  # 0 rated, 1 unrated, 0.5 unknown
 
 
 def _inverse_rank(text: str) -> int | None:
@@ -122,20 +114,9 @@ def parse_profile(name: str | None) -> Profile:
 
 
 def metadata_row(profile: Profile, black_to_play: bool, area: int) -> NDArray[np.float32]:
-    """The numbers of one position.
-
-    Args:
-        profile: who plays.
-        black_to_play: is Black the side to move?
-        area: points of the board.
-
-    Returns:
-        float32 [192], as in `METADATA_TABLE`.
-    """
+    """The numbers of one position on a board of `area` points: float32 [192], as in `METADATA_TABLE`."""
     row = np.zeros(METADATA, np.float64)
-    own, other = profile.black_rank, profile.white_rank
-    if not black_to_play:
-        own, other = other, own
+    own, other = (profile.black_rank, profile.white_rank)[:: 1 if black_to_play else -1]
     row[0:2] = 1
     row[_OWN_RANK : _OWN_RANK + min(own, _RANKS)] = 1
     row[_OPPONENT_RANK : _OPPONENT_RANK + min(other, _RANKS)] = 1

@@ -12,9 +12,9 @@ Letters: N positions, C trunk channels, H × W points, A = H·W + 1 moves with p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -48,16 +48,14 @@ from keima.systems.katago.layers import (
     global_pool,
     global_pool_value,
 )
-from keima.systems.katago.start import start
-from keima.systems.layers import activate_rows, activation_layer
+from keima.systems.layers import activate_rows, activation_layer, initialise
 from keima.systems.network import Array, Heads, Network, NetworkEntry, NetworkKind, NetworkTable, Pedigree
 
 # --- The published sizes (python/katago/train/modelconfigs.py) --------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Size:
-    """One line of the table below: how many blocks of how many channels, and where those with global pooling stand."""
+class _Size(NamedTuple):
+    """A line of the tables below; `pooling`: which blocks pool, counted from 1; `value`: channels and hidden units."""
 
     blocks: int
     channels: int
@@ -91,11 +89,10 @@ PRESETS = (*_RESIDUAL, *_BOTTLENECK, *_TRANSFORMER)
 def by_name(name: str) -> KataGoConfig:
     """A published architecture for fresh training, by KataGo's name for it ("b6c96", "b18c384nbt", ...).
 
-    `b…c…`: pre-activation residual networks with batch norm and ReLU, as in the paper (Wu 2019, arXiv:1902.10565) and
-    the g170 run; counted are blocks and trunk channels. `…nbt`: nested bottlenecks with fixed scaling, mish and a
-    single batch norm at the tip, as in today's distributed run ("-fson-mish"). `…h3tfrs`: a small transformer with
-    fixed rotary embedding, SiLU and an RMS norm at the tip. All take a current format with two policy outputs. Vary
-    one with `dataclasses.replace`.
+    `b…c…`: pre-activation residual networks with batch norm and ReLU, as in the paper and the g170 run; counted are
+    blocks and trunk channels. `…nbt`: nested bottlenecks with fixed scaling, mish and a single batch norm at the tip,
+    as in today's distributed run ("-fson-mish"). `…h3tfrs`: a small transformer with fixed rotary embedding, SiLU and
+    an RMS norm at the tip. All take a current format with two policy outputs.
 
     Raises:
         BadRequest: no such name; lists those there are.
@@ -304,28 +301,22 @@ class ValueHead(nn.Module):
 
 @dataclass(frozen=True)
 class KataGoOutputs:
-    """Raw outputs, float32, for the side to move.
+    """Raw outputs, float32, for the side to move."""
 
-    Attributes:
-        policy: [N, P, H·W + 1] logits, pass last. P = 1: policy; 2: policy, optimistic policy; 4: those, then the
-            predicted win − loss and score after each move.
-        value: [N, 3] logits of win, loss, no result (in this order).
-        score: [N, 6] before scaling: score mean, stdev, lead, time variance, short-term errors of win − loss and of
-            score; [N, 4] in version 8, which lacks the last two.
-        ownership: [N, H, W] before tanh, positive = the side to move owns the point.
-    """
-
+    # [N, P, H·W + 1] logits, pass last. P = 1: policy; 2: policy, optimistic policy; 4: those, then the predicted
+    # win − loss and score after each move
     policy: Tensor
-    value: Tensor
+    value: Tensor  # [N, 3] logits of win, loss, no result (in this order)
+    # [N, 6] before scaling: score mean, stdev, lead, time variance, short-term errors of win − loss and of score;
+    # [N, 4] in version 8, which lacks the last two
     score: Tensor
-    ownership: Tensor
+    ownership: Tensor  # [N, H, W] before tanh, positive = the side to move owns the point
 
 
 class KataGoNetwork(Network):
     """A whole KataGo network: stem, trunk, policy head, value head.
 
-    Fresh from a config it has random weights ready for training (`start.py`); `keima.systems.katago.file`
-    fills it from a file. `encoding` makes its inputs.
+    Fresh from a config it has random weights ready for training; `keima.systems.katago.file` fills it from a file.
 
     Raises:
         UnsupportedNetwork: (from `KataGoConfig`) a version or combination that KataGo does not have.
@@ -351,7 +342,7 @@ class KataGoNetwork(Network):
         self.tip = RmsNormAct(config.channels, tip) if isinstance(tip, RmsConfig) else NormAct(config.channels, tip)
         self.policy = PolicyHead(config.channels, config.policy)
         self.value = ValueHead(config.channels, config.value, config.scores)
-        start(self)
+        _start(self)
 
     def forward(
         self, planes: Tensor, globals: Tensor, metadata: Tensor | None = None, mask: Tensor | None = None
@@ -382,8 +373,85 @@ class KataGoNetwork(Network):
         return KataGoOutputs(self.policy(trunk, board), *self.value(trunk, board))
 
     def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
-        """Probabilities and points for the side to move: see `decode`."""
+        """Probabilities and points for the side to move: see `decode` below."""
         return decode(self.config, outputs, context)
+
+
+# --- How a fresh network begins ---------------------------------------------------------------------------------------
+#
+# After `initialize` in KataGo's `python/katago/train/model_pytorch.py`: weights that keep the variance of what passes
+# through. Batch norm looks after the residual sum by itself. Where there is none ("fixed scaling"), block i of a stack
+# starts with its first norm scaled by 1/√i, the norm behind a stack of n blocks by 1/√(n + 1): what batch norm would do
+# if every block added unit variance. A batch norm's running variance starts at the same i and n + 1, so that a deep
+# network answers sensibly before it has learned.
+
+
+def _start(network: KataGoNetwork) -> None:
+    """Give every weight its starting value, in place; nothing where it has no memory yet (meta)."""
+    if network.conv.weight.is_meta:
+        return
+    activation = network.config.tip.activation
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            initialise(module.weight, activation)
+        elif isinstance(module, nn.Linear):
+            initialise(module.weight)
+    initialise(network.conv.weight, activation, 0.8)
+    initialise(network.linear.weight, activation, 0.6)
+    if network.metadata is not None:
+        for layer in (network.metadata.linear1, network.metadata.linear2):
+            initialise(layer.weight, activation, 0.8)
+            initialise(layer.bias, activation, 0.2, layer.in_features)
+        initialise(network.metadata.linear3.weight, activation, 0.8)
+    _start_stack(network.blocks, activation)
+    _scale(network.tip, len(network.blocks) + 1)
+    _start_policy(network.policy, activation)
+    _start_value(network.value, activation)
+
+
+def _start_stack(blocks: Iterable[Any], activation: str) -> None:
+    """The blocks of a trunk, or of a nested bottleneck, in order."""
+    for number, block in enumerate(blocks, start=1):
+        if isinstance(block, AttentionBlock | FeedForwardBlock):
+            initialise(block.out.weight, scale=number**-0.5)
+            if isinstance(block, AttentionBlock) and block.config.rotary == "learned":
+                nn.init.normal_(block.frequencies, std=0.1)
+            continue
+        _scale(block.norm1, number)
+        if hasattr(block, "pool_linear"):
+            initialise(block.conv1.weight, activation, 0.8)
+            initialise(block.pool_linear.weight, activation, 0.6)
+        if hasattr(block, "blocks"):
+            _start_stack(block.blocks, activation)
+            _scale(block.norm2, len(block.blocks) + 1)
+
+
+def _scale(norm: Any, terms: int) -> None:
+    """Prepare a norm for a sum of `terms` parts of unit variance: by its running variance, or else by its scale."""
+    with torch.no_grad():
+        if getattr(norm.config, "statistics", False):
+            norm.running_var.fill_(terms)
+        elif isinstance(norm.config, NormConfig) and norm.weight is not None:
+            norm.weight.fill_(terms**-0.5)
+
+
+def _start_policy(head: PolicyHead, activation: str) -> None:
+    initialise(head.conv.weight, activation, 0.8)
+    initialise(head.pool_linear.weight, activation, 0.6)
+    initialise(head.out.weight, scale=0.3)
+    if head.pass_hidden is not None:
+        initialise(head.pass_hidden.weight, activation)
+        initialise(head.pass_hidden.bias, activation, 0.2, head.pass_hidden.in_features)
+    initialise(head.pass_out.weight, scale=0.3)
+
+
+def _start_value(head: ValueHead, activation: str) -> None:
+    initialise(head.linear.weight, activation)
+    initialise(head.linear.bias, activation, 0.2, head.linear.in_features)
+    for layer, scale in ((head.value, 1.0), (head.score, 0.3)):
+        initialise(layer.weight, scale=scale)
+        initialise(layer.bias, scale=0.2 * scale, fan_in=layer.in_features)
+    initialise(head.ownership.weight, scale=0.3)
 
 
 # --- From raw outputs to answers --------------------------------------------------------------------------------------
@@ -392,11 +460,11 @@ class KataGoNetwork(Network):
 
 
 def decode(config: KataGoConfig, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
-    """Turn raw outputs into answers for the side to move.
+    """Turn raw outputs, by the field names of `KataGoOutputs`, into answers for the side to move.
 
     Args:
         config: of the network the outputs come from.
-        outputs: NumPy arrays by the field names of `KataGoOutputs`.
+        outputs: NumPy arrays.
         context: `no_result_allowed`, bool [N]: the rules let a game end without a result (ko SIMPLE or scoring
             TERRITORY); `policy_optimism`, float32 [N]: how much of the optimistic policy to mix in.
 
@@ -461,7 +529,6 @@ def _error(config: KataGoConfig, raw: Array, times: float, before_10: float) -> 
 
 
 def _softplus(x: Array) -> Array:
-    """log(1 + eˣ), stable."""
     result: Array = np.logaddexp(0.0, x)
     return result
 

@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 from keima.errors import BadRequest, BadWeights, KeimaError, UnsupportedNetwork
 from keima.systems.files.contents import Format, atomic_write, read_bytes, sha256_of
 from keima.systems.lc0 import file_schema as schema
-from keima.systems.lc0.file_layers import POLICY_FIELDS, Entry, Path, entries, find, leaves, make, place_of
+from keima.systems.lc0.file_layers import POLICY_FIELDS, Entry, entries, find, leaves, make, place_of, shape_of
 from keima.systems.lc0.file_params import ITEM_BYTES, Stored, count, decode, encode
-from keima.systems.lc0.file_shape import HEADS, SUPPORTED, config_of, layer_bytes, network_format
 from keima.systems.lc0.inputs import INPUT_FORMATS
 from keima.systems.lc0.network import BATCH_NORM_EPSILON, Lc0Base, Lc0Config, Lc0Network
 from keima.systems.lc0.protobuf import Message, parse, serialise
@@ -77,8 +76,7 @@ def parse_lc0(data: bytes) -> Lc0Base:
     _check_version(net)
     weights = net.child("weights")
     try:
-        formats = network_format(net)
-        config, multihead = config_of(formats, weights)
+        formats, config, multihead = shape_of(net)
         network = _assemble(config, weights, multihead)
     except BadRequest as error:
         raise BadWeights(error.message, place="weights") from error
@@ -97,7 +95,7 @@ def parse_lc0(data: bytes) -> Lc0Base:
 def _check_version(net: Message) -> None:
     """What `loader.cc` checks before it looks at the weights."""
     if net.get("onnx_model") is not None:
-        raise UnsupportedNetwork(f"the file holds an ONNX model; keima runs {SUPPORTED}", place="onnx_model")
+        raise UnsupportedNetwork(f"the file holds an ONNX model; keima runs {schema.SUPPORTED}", place="onnx_model")
     if "weights" not in net.values:
         raise BadWeights("the file holds no weights", place="weights")
     version = _version(net)
@@ -135,7 +133,7 @@ def _read(weights: Message, entry: Entry, shape: torch.Size, stored: dict[str, S
     """The numbers of one layer in the tensor's shape; how they were stored goes to `stored` if it matters."""
     place = place_of(entry.path)
     layer = find(weights, entry.path)
-    if entry.default is not None and not layer_bytes(weights, *entry.path):
+    if entry.default is not None and not (layer and len(layer.get("params", b""))):
         return np.full(tuple(shape), entry.default, np.float32)
     if layer is None:
         raise BadWeights(f"this layer is missing (expected {' × '.join(map(str, shape))})", place=place)
@@ -154,7 +152,6 @@ def _read(weights: Message, entry: Entry, shape: torch.Size, stored: dict[str, S
 
 
 def _details(net: Message, formats: dict[str, int], left_out: list[str]) -> dict[str, str]:
-    """What the file says of itself, as text."""
     details = {
         "min_version": ".".join(map(str, _version(net))),
         "input": schema.INPUTS[formats.get("input", 1)],
@@ -253,12 +250,11 @@ def _write_headcounts(network: Lc0Base, weights: Message, multihead: bool) -> No
     weights.values["headcount"] = config.heads
     for name, head in config.policy_heads.items():
         if head.encoders:
-            place: Path = ("policy_heads", POLICY_FIELDS[name]) if multihead else ()
-            make(weights, place).values["pol_headcount"] = head.heads
+            message = make(weights, ("policy_heads", POLICY_FIELDS[name])) if multihead else weights
+            message.values["pol_headcount"] = head.heads
 
 
 def _formats_of(network: Lc0Base, multihead: bool) -> dict[str, int]:
-    """The network_format message."""
     config = network.config
     formats = {
         "input": INPUT_FORMATS[config.input_format],
@@ -267,7 +263,7 @@ def _formats_of(network: Lc0Base, multihead: bool) -> dict[str, int]:
     }
     if isinstance(config, Lc0Config):
         wdl = config.value == "wdl"
-        formats.update(network=4 if any(config.se_widths) else 3, policy=HEADS.index(config.policy))
+        formats.update(network=4 if any(config.se_widths) else 3, policy=schema.HEADS.index(config.policy))
     else:
         activations = {name: number for number, name in schema.ACTIVATIONS.items()}
         wdl = config.value_heads["winner"].outputs == 3
@@ -300,7 +296,6 @@ def _needs(network: Lc0Base) -> Iterator[int]:
 
 
 def _write_training(net: Message, details: Mapping[str, str]) -> None:
-    """Training parameters, from the pedigree back to where they came from."""
     kinds: dict[str, Callable[[str], object]] = {"uint": int, "float": float, "text": str}
     for field in schema.TRAINING.values():
         if field.name in details:
