@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from keima.games.archive import FlatGames
-from keima.games.chess.archive.flat import ChessGames
+from keima.games.chess.archive import ChessGames
 from keima.games.chess.position import Position as ChessPosition
 from keima.games.go.archive.flat import WHITE_BIT, GoGames
 from keima.games.go.position import Position

@@ -78,7 +78,7 @@ def view_of(record: Any) -> Any:
     """A position's record as answers read it."""
     if "board" in (record.dtype.names or ()):
         return SimpleNamespace(board=record["board"], history=record["history"])
-    return SimpleNamespace(state=record)
+    return SimpleNamespace(record=record)
 
 
 class Fake:
@@ -143,7 +143,7 @@ def heads_of(answers: list[Answer]) -> Heads:
 
 def seed_of(position: Any) -> int:
     """A number that two positions share only if stones (pieces), side to move and repetitions are the same."""
-    if hasattr(position, "start_fen"):
+    if not hasattr(position, "board"):
         state = position.record[0]
         facts = (state["pieces"].tobytes(), int(state["ours"]), int(state["side"]), int(state["castling"]))
     else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from keima.games.chess.archive.flat import ChessGames
+from keima.games.chess.archive import ChessGames
 from keima.games.chess.position import Position as ChessPosition
 from keima.games.go.archive.flat import GoGames
 from keima.games.go.position import Position

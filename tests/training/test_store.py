@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from keima.errors import BadRequest, BadStore
-from keima.games.chess.archive.flat import SCHEMA as CHESS_SCHEMA
-from keima.games.chess.archive.flat import UNKNOWN_ELO
+from keima.games.chess.archive import SCHEMA as CHESS_SCHEMA
+from keima.games.chess.archive import UNKNOWN_ELO
 from keima.games.game import GAMES
 from keima.games.go.archive.flat import SCHEMA as GO_SCHEMA
 from keima.games.go.archive.flat import WHITE_BIT

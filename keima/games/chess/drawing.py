@@ -6,9 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from keima.errors import IllegalMove
 from keima.games.chess.position import Position
 from keima.games.drawing import LABELLED, LEAST_SHOWN, Drawing, Panel, frame
@@ -20,11 +17,8 @@ _LIGHT, _DARK, _ARROW = "#f0e4cf", "#b58e65", "#1f6f54"
 _GLYPHS = dict(zip("KQRBNPkqrbnp", "♚♛♜♝♞♟" * 2, strict=True))
 
 
-class ChessDrawing(Drawing[Position]):
-    """The board from White's side; moves are written in standard algebraic notation."""
-
+class _Drawing(Drawing[Position]):
     def board(self, position: Position) -> dict[str, object]:
-        """`fen`; `check`: the square of a king in check."""
         fields: dict[str, object] = {"fen": position.fen()}
         if position.in_check:
             king = "".join(position.rows()).index("k" if position.to_play == "b" else "K")
@@ -32,7 +26,6 @@ class ChessDrawing(Drawing[Position]):
         return fields
 
     def written(self, position: Position, moves: Sequence[str]) -> list[str] | None:
-        """Standard algebraic notation."""
         names = []
         for move in moves:
             try:
@@ -42,14 +35,11 @@ class ChessDrawing(Drawing[Position]):
                 break
         return names
 
-    def panels(
-        self, position: Position, policy: Mapping[str, float], ownership: NDArray[np.float32] | None
-    ) -> list[Panel]:
-        """One board with arrows."""
+    def panels(self, position: Position, policy: Mapping[str, float], ownership: object) -> list[Panel]:
         return [lambda axes: draw_arrows(axes, position, policy)]
 
 
-DRAWING = ChessDrawing()
+DRAWING = _Drawing()
 
 
 def draw_arrows(axes: Axes, position: Position, policy: Mapping[str, float]) -> None:
@@ -86,17 +76,9 @@ def _draw_arrow(axes: Axes, move: str, probability: float) -> None:
 
     (x0, y0), (x1, y1) = ((ord(at[0]) - ord("a"), 8 - int(at[1])) for at in (move[:2], move[2:4]))
     weight = math.sqrt(probability)
-    arrow = FancyArrowPatch(
-        (x0, y0),
-        (x1, y1),
-        arrowstyle=f"simple,head_length={4 + 8 * weight},head_width={4 + 10 * weight},tail_width={1 + 5 * weight}",
-        color=_ARROW,
-        alpha=0.3 + 0.6 * weight,
-        linewidth=0,
-        shrinkA=4,
-        shrinkB=2,
-        zorder=3,
-    )
+    style = f"simple,head_length={4 + 8 * weight},head_width={4 + 10 * weight},tail_width={1 + 5 * weight}"
+    arrow = FancyArrowPatch((x0, y0), (x1, y1), arrowstyle=style, shrinkA=4, shrinkB=2, linewidth=0, zorder=3)
+    arrow.set(color=_ARROW, alpha=0.3 + 0.6 * weight)
     axes.add_patch(arrow)
     label = f"{100 * probability:.0f}{'=' + move[4].upper() if len(move) > 4 else ''}"
     box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": _ARROW, "linewidth": 0.5, "alpha": 0.85}

@@ -8,23 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from keima.games.chess import board
 from keima.games.chess.attacks import LIGHT, ZERO, popcount
-from keima.games.chess.board import (
-    BISHOP,
-    BOARD,
-    KEYS,
-    KNIGHT,
-    MAX_MOVES,
-    PAWN,
-    QUEEN,
-    ROOK,
-    STATE,
-    copy_board,
-    in_check,
-    legal_moves,
-    make,
-    make_board,
-)
 from keima.games.kernels import ONGOING as GOES_ON
 from keima.games.kernels import Kernels, chain, moves_since
 from keima.jit import Record, Records, njit
@@ -40,8 +25,8 @@ MATE_BUDGET = 30_000
 
 SCRATCH = np.dtype(
     [
-        ("boards", BOARD, (2 * MATE_MOVES + 1,)),
-        ("lists", np.uint16, (2 * MATE_MOVES + 1, MAX_MOVES)),  # the first one: the legal moves `result` found
+        ("boards", board.BOARD, (2 * MATE_MOVES + 1,)),
+        ("lists", np.uint16, (2 * MATE_MOVES + 1, board.MAX_MOVES)),  # the first one: the legal moves `result` found
         ("budget", np.int64, (1,)),
         ("count", np.int64),  # how many moves it found
     ],
@@ -52,13 +37,13 @@ SCRATCH = np.dtype(
 @njit
 def insufficient_material(b: Record) -> bool:
     """Whether no sequence of moves can mate: K v K, K+N v K, K+B v K, or only bishops on squares of one colour."""
-    if b.pieces[PAWN] | b.pieces[ROOK] | b.pieces[QUEEN]:
+    if b.pieces[board.PAWN] | b.pieces[board.ROOK] | b.pieces[board.QUEEN]:
         return False
     if popcount(b.ours | b.theirs) < np.uint64(4):
         return True
-    if b.pieces[KNIGHT]:
+    if b.pieces[board.KNIGHT]:
         return False
-    return bool(b.pieces[BISHOP] & LIGHT == ZERO or b.pieces[BISHOP] & ~LIGHT == ZERO)
+    return bool(b.pieces[board.BISHOP] & LIGHT == ZERO or b.pieces[board.BISHOP] & ~LIGHT == ZERO)
 
 
 @njit
@@ -68,7 +53,7 @@ def ending(s: Record, move_count: int) -> int:
     CHECKMATE (the side to move has lost), STALEMATE, INSUFFICIENT, FIFTY_MOVES (100 plies), THREEFOLD, or ONGOING.
     """
     if move_count == 0:
-        return CHECKMATE if in_check(s) else STALEMATE
+        return CHECKMATE if board.in_check(s) else STALEMATE
     if insufficient_material(s):
         return INSUFFICIENT
     if s.rule50 >= 100:
@@ -79,7 +64,7 @@ def ending(s: Record, move_count: int) -> int:
 @njit
 def play(p: Record, scratch: Record, move: int) -> None:
     """Make a move."""
-    make(p, np.uint16(move))  # type: ignore[arg-type]
+    board.make(p, np.uint16(move))  # type: ignore[arg-type]
 
 
 @njit
@@ -97,7 +82,7 @@ def other(side: int) -> int:
 @njit
 def result(p: Record, scratch: Record) -> tuple[int, float]:
     """A loss where the side to move is mated, a draw where the rules or a claim end the game; no points."""
-    scratch.count = legal_moves(p, scratch.lists[0])
+    scratch.count = board.legal_moves(p, scratch.lists[0])
     end = ending(p, scratch.count)
     if end == ONGOING:
         return GOES_ON, math.nan
@@ -121,7 +106,7 @@ def key(p: Record, scratch: Record, history: int) -> np.uint64:
     key = chain(p.hash, p.rule50 * 4 + min(p.repetitions, 3))
     key = chain(key, p.ep)
     for t in range(1, min(history, p.chain - 1) + 1):
-        key = chain(key ^ p.keys[(p.chain - 1 - t) & (KEYS - 1)], t)
+        key = chain(key ^ p.keys[(p.chain - 1 - t) & (board.KEYS - 1)], t)
     return key
 
 
@@ -131,8 +116,8 @@ def cycle(p: Record) -> int:
     if p.repetitions < 1:
         return 0
     last = p.chain - 1
-    for index in range(last - 4, max(-1, last - KEYS), -2):
-        if p.keys[index & (KEYS - 1)] == p.hash:
+    for index in range(last - 4, max(-1, last - board.KEYS), -2):
+        if p.keys[index & (board.KEYS - 1)] == p.hash:
             return int(last - index)
     return 0
 
@@ -150,21 +135,21 @@ def forced_mate(
         n: own moves, the mating one included.
         budget: int64 [1], moves that may yet be tried; counted down.
     """
-    for k in range(legal_moves(boards[level], lists[level])):
+    for k in range(board.legal_moves(boards[level], lists[level])):
         budget[0] -= 1
         if budget[0] < 0:
             return -1
         boards[level + 1] = boards[level]
-        make_board(boards[level + 1], lists[level, k])
-        if not in_check(boards[level + 1]):
+        board.make_board(boards[level + 1], lists[level, k])
+        if not board.in_check(boards[level + 1]):
             continue
-        replies = legal_moves(boards[level + 1], lists[level + 1])
+        replies = board.legal_moves(boards[level + 1], lists[level + 1])
         mated = bool(replies == 0 or n > 1)
         for reply in range(replies):
             if not mated:
                 break
             boards[level + 2] = boards[level + 1]
-            make_board(boards[level + 2], lists[level + 1, reply])
+            board.make_board(boards[level + 2], lists[level + 1, reply])
             mated = forced_mate(boards, lists, level + 2, n - 1, budget) >= 0
         if mated:
             return k
@@ -174,7 +159,7 @@ def forced_mate(
 @njit
 def mate_from(p: Record, scratch: Record, n: int, budget: int) -> int:
     """`forced_mate` of a position; the only call from outside, since what calls itself has one set of types."""
-    copy_board(scratch.boards[0], p)
+    board.copy_board(scratch.boards[0], p)
     scratch.budget[0] = budget
     return forced_mate(scratch.boards, scratch.lists, np.int64(0), np.int64(n), scratch.budget)
 
@@ -182,7 +167,7 @@ def mate_from(p: Record, scratch: Record, n: int, budget: int) -> int:
 @njit
 def wins_at_once(p: Record, scratch: Record) -> bool:
     """Has the side to move a mate in one?"""
-    return mate_from(p, scratch, 1, MAX_MOVES) >= 0
+    return mate_from(p, scratch, 1, board.MAX_MOVES) >= 0
 
 
 @njit
@@ -215,8 +200,8 @@ def moves_between(old: Position, new: Position) -> list[str] | None:
 
 
 KERNELS = Kernels(
-    dtype=STATE,
-    max_moves=MAX_MOVES,
+    dtype=board.STATE,
+    max_moves=board.MAX_MOVES,
     play=play,
     side=side,
     other=other,
@@ -236,20 +221,20 @@ KERNELS = Kernels(
 @njit
 def _perft(boards: Records, moves: NDArray[np.uint16], depth: int) -> int:
     """Leaves below `boards[depth]`; lower entries are working space."""
-    count = legal_moves(boards[depth], moves[depth])
+    count = board.legal_moves(boards[depth], moves[depth])
     if depth == 1:
         return count
     total = 0
     for index in range(count):
         boards[depth - 1] = boards[depth]
-        make_board(boards[depth - 1], moves[depth, index])
+        board.make_board(boards[depth - 1], moves[depth, index])
         total += _perft(boards, moves, depth - 1)
     return total
 
 
 @njit
 def _perft_from(s: Record, boards: Records, moves: NDArray[np.uint16], depth: int) -> int:
-    copy_board(boards[depth], s)
+    board.copy_board(boards[depth], s)
     return _perft(boards, moves, depth)
 
 
@@ -257,4 +242,5 @@ def perft(states: Records, depth: int) -> int:
     """Number of move sequences of `depth` plies from `states[0]` (the last ply counted in bulk); 1 at depth 0."""
     if depth == 0:
         return 1
-    return int(_perft_from(states[0], np.zeros(depth + 1, BOARD), np.zeros((depth + 1, MAX_MOVES), np.uint16), depth))
+    boards, moves = np.zeros(depth + 1, board.BOARD), np.zeros((depth + 1, board.MAX_MOVES), np.uint16)
+    return int(_perft_from(states[0], boards, moves, depth))

@@ -11,15 +11,12 @@ from keima.games.chess.records import GameRecord
 from keima.games.playing import Opening, Playing, Table, Verdict
 
 
-class ChessPlaying(Playing[Position, GameRecord]):
-    """What a match asks of chess."""
-
+class _Playing(Playing[Position, GameRecord]):
     protocol = "uci"
     phases = (20, 8)
     lists = (".fen", ".epd", ".txt")
 
     def openings(self, start: Position, seed: int) -> list[Opening]:
-        """The built-in lines; only from the usual position."""
         if start.fen() != Position.start().fen():
             raise BadRequest("the built-in openings begin from the usual position; choose --openings random:4 or none")
         openings = []
@@ -32,11 +29,9 @@ class ChessPlaying(Playing[Position, GameRecord]):
         return openings
 
     def opening(self, record: GameRecord, start: Position, plies: int | None) -> Position:
-        """The record's first moves from its own start."""
         return record.start.play(*record.moves[:plies])
 
     def listed(self, line: str, start: Position) -> Position:
-        """The position of a FEN or EPD."""
         fields = line.split(";")[0].split()
         clocks = fields[4:6] if len(fields) >= 6 and all(field.isdecimal() for field in fields[4:6]) else ["0", "1"]
         position = Position.from_fen(" ".join(fields[:4] + clocks), chess960=start.chess960)
@@ -45,24 +40,20 @@ class ChessPlaying(Playing[Position, GameRecord]):
         return position
 
     def moves_to_come(self, position: Position) -> float:
-        """Forty-five at the start, twenty from move fifty on."""
         return max(20.0, 45.0 - len(position.moves) / 4)
 
     def stops(self, position: Position) -> bool:
-        """A draw by the fifty-move rule or by threefold repetition is always claimed."""
         return position.is_over or position.claimable is not None
 
     def outcome(self, position: Position) -> Verdict | None:
-        """What the rules say, unclaimed."""
         return _verdict(position.outcome)
 
     def settle(self, table: Table) -> Verdict | None:
-        """The outcome, or what can be claimed; at the limit a draw."""
         assert isinstance(table.position, Position)
         return _verdict(table.position.claimable) or super().settle(table)
 
 
-PLAYING = ChessPlaying(Position)
+PLAYING = _Playing(Position)
 
 
 def _verdict(outcome: Outcome | None) -> Verdict | None:

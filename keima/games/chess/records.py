@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from io import BytesIO
+from itertools import count
 from typing import IO, ClassVar, TextIO, cast
 
 import chess
@@ -54,7 +55,6 @@ class GameRecord:
     """One game of chess as a record tells it.
 
     Attributes:
-        start: the position the game begins with.
         line: the main line, with comments and variations.
         headers: the tags, in the file's order.
         result: "1-0", "0-1", "1/2-1/2" or "*".
@@ -98,12 +98,12 @@ class GameRecord:
 
     @property
     def players(self) -> dict[str, str]:
-        """The players' names by side, "w" and "b"; "" where unknown."""
+        """Names by side; "" where unknown."""
         return {"w": self._tag("White"), "b": self._tag("Black")}
 
     @property
     def ranks(self) -> dict[str, str]:
-        """The players' Elo by side, "w" and "b"; "" where unknown."""
+        """Elo by side; "" where unknown."""
         return {"w": self._tag("WhiteElo"), "b": self._tag("BlackElo")}
 
     @property
@@ -150,59 +150,6 @@ class GameRecord:
         return "" if value in ("?", "-") else value
 
 
-class Pgn:
-    """RECORDS of chess."""
-
-    name = "PGN"
-
-    def read(self, stream: IO[bytes], source: str = "") -> Iterator[GameRecord | BadRecord]:
-        """The games of a stream, as `RecordFormat.read`; every main line has been played."""
-        lines = _Lines(stream)
-        index = 0
-        while True:
-            index += 1
-            lines.begin_game()
-            builder = _Builder(lines)
-            game = chess.pgn.read_game(cast(TextIO, lines), Visitor=lambda builder=builder: builder)  # type: ignore[misc]
-            if game is None:
-                if index == 1:
-                    yield BadRecord("holds no PGN game", source=source or None)
-                return
-            try:
-                yield _record(game, builder, source, index)
-            except BadRecord as error:
-                yield error
-
-    def write(self, record: GameRecord) -> str:
-        """The record as PGN, as `format_pgn`."""
-        return format_pgn(record)
-
-    def of_game(self, played: PlayedGame) -> GameRecord:
-        """The record of a game that was played here."""
-        assert isinstance(played.position, Position)
-        headers = {
-            "Event": played.event,
-            "Site": "?",
-            "Date": played.date.replace("-", "."),
-            "Round": str(played.number),
-            "White": played.names[0],
-            "Black": played.names[1],
-            "Result": played.result,
-            "Opening": played.opening,
-            "Termination": played.reason,
-        }
-        record = GameRecord.of(played.position, headers, played.result)
-        return replace(record, comment="\n".join(played.notes))
-
-
-RECORDS = Pgn()
-
-
-def read_pgn_text(text: str, source: str = "") -> Iterator[GameRecord | BadRecord]:
-    """The games of a PGN text; yields as `Pgn.read`."""
-    return RECORDS.read(BytesIO(text.encode("utf-8", "replace")), source)
-
-
 def format_pgn(record: GameRecord) -> str:
     """The game as PGN text, with comments, variations, NAGs and the tags its start needs; ends with a blank line.
 
@@ -226,6 +173,59 @@ def format_pgn(record: GameRecord) -> str:
     return game.accept(chess.pgn.StringExporter(columns=80)) + "\n\n"
 
 
+class _Pgn:
+    name = "PGN"
+    write = staticmethod(format_pgn)
+
+    def read(self, stream: IO[bytes], source: str = "") -> Iterator[GameRecord | BadRecord]:
+        """The games of a stream; every main line has been played."""
+        lines = _Lines(stream)
+        for index in count(1):
+            lines.begin_game()
+            builder = _Builder(lines)
+            game = chess.pgn.read_game(cast(TextIO, lines), Visitor=lambda builder=builder: builder)  # type: ignore[misc]
+            if game is None:
+                if index == 1:
+                    yield BadRecord("holds no PGN game", source=source or None)
+                return
+            try:
+                yield _record(game, builder, source, index)
+            except BadRecord as error:
+                yield error
+
+    def of_game(self, played: PlayedGame) -> GameRecord:
+        assert isinstance(played.position, Position)
+        headers = {
+            "Event": played.event,
+            "Site": "?",
+            "Date": played.date.replace("-", "."),
+            "Round": str(played.number),
+            "White": played.names[0],
+            "Black": played.names[1],
+            "Result": played.result,
+            "Opening": played.opening,
+            "Termination": played.reason,
+        }
+        record = GameRecord.of(played.position, headers, played.result)
+        return replace(record, comment="\n".join(played.notes))
+
+
+RECORDS = _Pgn()
+
+
+def read_pgn_text(text: str, source: str = "") -> Iterator[GameRecord | BadRecord]:
+    """The games of a PGN text; yields as `RECORDS.read`."""
+    return RECORDS.read(BytesIO(text.encode("utf-8", "replace")), source)
+
+
+def decode_line(line: bytes) -> str:
+    """UTF-8, else Latin-1."""
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return line.decode("latin-1")
+
+
 class _Lines:
     """A text stream over bytes that counts lines; UTF-8, and Latin-1 for lines that are not.
 
@@ -240,7 +240,6 @@ class _Lines:
         self.begin_game()
 
     def begin_game(self) -> None:
-        """Expect the tags of a new game."""
         self.first = 0
         self.in_moves = False
         self.after_blank = False
@@ -248,7 +247,6 @@ class _Lines:
         self.ended = False
 
     def readline(self) -> str:
-        """The next line, "" at the end."""
         data, self.held = self.held or self.stream.readline(LONGEST_LINE), b""
         if not data:
             self.ended = True
@@ -258,14 +256,10 @@ class _Lines:
             return ""
         self.line += 1
         self.after_blank = data.isspace()
-        if not self.first and not data.isspace():
-            self.first = self.line
-        if not data.isspace() and not data.removeprefix(b"\xef\xbb\xbf").startswith((b"[", b"%", b";")):
-            self.in_moves = True
-        try:
-            return data.decode("utf-8")
-        except UnicodeDecodeError:
-            return data.decode("latin-1")
+        if not self.after_blank:
+            self.first = self.first or self.line
+            self.in_moves |= not data.removeprefix(b"\xef\xbb\xbf").startswith((b"[", b"%", b";"))
+        return decode_line(data)
 
 
 class _Builder(chess.pgn.GameBuilder[chess.pgn.Game]):
@@ -285,7 +279,6 @@ class _Builder(chess.pgn.GameBuilder[chess.pgn.Game]):
         self.cut_at = 0  # the depth of the line that is being passed over, 1 for the main line, or 0
 
     def visit_header(self, tagname: str, tagvalue: str) -> None:
-        """Keep a tag."""
         self.tagged = True
         super().visit_header(tagname, tagvalue)
 
@@ -302,42 +295,33 @@ class _Builder(chess.pgn.GameBuilder[chess.pgn.Game]):
         return None
 
     def parse_san(self, board: chess.Board, san: str) -> chess.Move:
-        """The move `begin_parse_san` found."""
         return self.move
 
     def begin_variation(self) -> chess.pgn.SkipType | None:  # type: ignore[override]
-        """Enter a variation, or pass over one beside moves that are passed over."""
         if not self.cut_at:
             return super().begin_variation()
         self.variation_stack.append(self.variation_stack[-1])
         return chess.pgn.SKIP
 
     def end_variation(self) -> None:
-        """Leave a variation; the moves after a broken one count again. A comment on no move goes with it."""
-        self.starting_comment = ""
+        self.starting_comment = ""  # a comment on no move goes with its variation
         if self.cut_at == len(self.variation_stack):
             self.cut_at = 0
         super().end_variation()
         self.in_variation = True
 
     def visit_comment(self, comment: str) -> None:
-        """Keep a comment that says something, unless its move is passed over.
-
-        One for which the file was read to its end is not closed.
-        """
-        if self.lines.ended:
+        if self.lines.ended:  # looking for the comment's end
             self.lines.unclosed = "; it runs to the end of the file"
         text = comment.strip()
         if text and not self.cut_at:
             super().visit_comment(text)
 
     def visit_nag(self, nag: int) -> None:
-        """Keep a glyph, unless its move is passed over."""
         if not self.cut_at:
             super().visit_nag(nag)
 
     def handle_error(self, error: Exception) -> None:
-        """Keep what went wrong and where; nothing is logged."""
         if len(self.variation_stack) > 1:
             self.notes.append(f"a variation is cut short on line {self.lines.line}: {error}")
         elif self.broken is None:
@@ -345,7 +329,7 @@ class _Builder(chess.pgn.GameBuilder[chess.pgn.Game]):
 
 
 def _real_move(board: chess.Board, san: str) -> chess.Move:
-    """The move of that name. Raises ValueError where there is none, or a null move."""
+    """Raises ValueError where no legal move has that name, or it is a null move."""
     move = board.parse_san(san)
     if not move:
         raise ValueError(f"{san!r} is a null move")
@@ -423,15 +407,10 @@ def _write_line(parent: chess.pgn.GameNode, moves: Iterable[PlayedMove], board: 
     for played in moves:
         nodes = []
         for index, line in enumerate(((played,), *played.variations)):
-            first = line[0]
-            node = parent.add_variation(
-                board.parse_uci(first.uci),
-                comment=_writable(first.comment),
-                starting_comment=_writable(first.comment_before)
-                if index or not isinstance(parent, chess.pgn.Game)
-                else "",
-                nags=first.nags,
-            )
+            first, begins_game = line[0], not index and isinstance(parent, chess.pgn.Game)
+            before = "" if begins_game else _writable(first.comment_before)
+            move, comment = board.parse_uci(first.uci), _writable(first.comment)
+            node = parent.add_variation(move, comment=comment, starting_comment=before, nags=first.nags)
             nodes.append(node)
             if index:
                 below = board.copy(stack=False)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from keima.errors import BadPosition, BadRecord
 from keima.games.chess import board
 from keima.games.chess.position import START_FEN, Position, uci_code
-from keima.games.chess.records import RESULTS, GameRecord, read_pgn_text
+from keima.games.chess.records import RESULTS, GameRecord, decode_line, read_pgn_text
 from keima.games.rows import Row, game_key, iso_date
 from keima.jit import Record, njit
 
@@ -300,14 +300,7 @@ def _decode(text: bytes) -> str:
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError:
-        return "".join(_decode_line(line) for line in text.splitlines(keepends=True))
-
-
-def _decode_line(line: bytes) -> str:
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError:
-        return line.decode("latin-1")
+        return "".join(decode_line(line) for line in text.splitlines(keepends=True))
 
 
 def _row(tags: Mapping[str, str], moves: NDArray[np.uint16], start: Position, result: str) -> Row:
