@@ -15,20 +15,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from keima import games
+from keima import errors, games
 
 if TYPE_CHECKING:
     from keima.conformance import check_system as check_system
-    from keima.errors import BadPosition as BadPosition
-    from keima.errors import BadRecord as BadRecord
-    from keima.errors import BadRequest as BadRequest
-    from keima.errors import BadStore as BadStore
-    from keima.errors import BadWeights as BadWeights
-    from keima.errors import ConformanceError as ConformanceError
-    from keima.errors import IllegalMove as IllegalMove
-    from keima.errors import KeimaError as KeimaError
-    from keima.errors import UnsupportedNetwork as UnsupportedNetwork
-    from keima.errors import UnsupportedPosition as UnsupportedPosition
+    from keima.errors import *  # noqa: F403
     from keima.games import *  # noqa: F403
     from keima.games.conformance import check_game as check_game
     from keima.inference.activations import activations as activations
@@ -48,54 +39,33 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# The front door: public name → (module that owns it, name there; None for the module itself).
-_OWNERS: dict[str, tuple[str, str | None]] = {
-    # games, each a package
-    **{name: (f"{games.__name__}.{name}", None) for name in games.__all__},
-    # networks and their files
-    "load": ("keima.systems.files.load", "load"),
-    "load_default": ("keima.systems.files.load", "load_default"),
-    "save": ("keima.systems.files.load", "save"),
-    "create": ("keima.systems.registry", "create"),
-    "list_networks": ("keima.systems.registry", "list_networks"),
-    "Network": ("keima.systems.network", "Network"),
-    "Pedigree": ("keima.systems.network", "Pedigree"),
-    # answers
-    "Evaluator": ("keima.inference.evaluator", "Evaluator"),
-    "Evaluation": ("keima.inference.evaluation", "Evaluation"),
-    "activations": ("keima.inference.activations", "activations"),
-    # search: a package that can be called, `keima.search(evaluator, position, visits=800)`
-    "search": ("keima.search", None),
-    "search_batch": ("keima.search", "search_batch"),
-    "Search": ("keima.search", "Search"),
-    "SearchResult": ("keima.search", "SearchResult"),
-    # deployment and reports, as modules
-    "compress": ("keima.compress", None),
-    # the laws a newcomer's game or system must keep
-    "check_game": ("keima.games.conformance", "check_game"),
-    "check_system": ("keima.conformance", "check_system"),
-    # errors
-    "KeimaError": ("keima.errors", "KeimaError"),
-    "IllegalMove": ("keima.errors", "IllegalMove"),
-    "BadPosition": ("keima.errors", "BadPosition"),
-    "BadRecord": ("keima.errors", "BadRecord"),
-    "BadStore": ("keima.errors", "BadStore"),
-    "BadWeights": ("keima.errors", "BadWeights"),
-    "BadRequest": ("keima.errors", "BadRequest"),
-    "UnsupportedNetwork": ("keima.errors", "UnsupportedNetwork"),
-    "UnsupportedPosition": ("keima.errors", "UnsupportedPosition"),
-    "ConformanceError": ("keima.errors", "ConformanceError"),
+# The front door: the packages it opens, and public names by the module that owns them.
+_PACKAGES = {
+    **{name: f"{games.__name__}.{name}" for name in games.__all__},
+    "search": "keima.search",  # it can be called, `keima.search(evaluator, position, visits=800)`
+    "compress": "keima.compress",
 }
+_NAMES = {
+    "keima.systems.files.load": ("load", "load_default", "save"),
+    "keima.systems.registry": ("create", "list_networks"),
+    "keima.systems.network": ("Network", "Pedigree"),
+    "keima.inference.evaluator": ("Evaluator",),
+    "keima.inference.evaluation": ("Evaluation",),
+    "keima.inference.activations": ("activations",),
+    "keima.search": ("search_batch", "Search", "SearchResult"),
+    "keima.games.conformance": ("check_game",),  # the laws a newcomer's game or system must keep
+    "keima.conformance": ("check_system",),
+    "keima.errors": tuple(name for name, value in vars(errors).items() if isinstance(value, type)),
+}
+_OWNERS = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = ["__version__", *_OWNERS]
+__all__ = ["__version__", *_PACKAGES, *_OWNERS]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _OWNERS:
+    if name not in __all__:
         raise AttributeError(f"module 'keima' has no attribute {name!r}")
-    module_name, attribute = _OWNERS[name]
-    module = import_module(module_name)
-    value = module if attribute is None else getattr(module, attribute)
+    value = import_module(_PACKAGES[name]) if name in _PACKAGES else getattr(import_module(_OWNERS[name]), name)
     globals()[name] = value
     return value
 

@@ -17,9 +17,7 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any
     A symbolic link stays one, and the file it points to is replaced. What is no file (a device, a pipe) is written to
     as it is: there is nothing to replace.
 
-    Args:
-        path: the file to write.
-        mode: "wb", or "w" for text in UTF-8.
+    `mode` is "wb", or "w" for text in UTF-8.
 
     Raises:
         OSError: the folder is missing or not writable, or the disk is full.

@@ -24,9 +24,6 @@ def check_system(system: System | str) -> None:
     indices of their own. Networks: rows independent, the file there and back, probabilities, the mean over symmetries,
     folding, a search.
 
-    Args:
-        system: a `System`, or the name of one.
-
     Raises:
         ConformanceError: a law is broken; the message names it and where.
         BadRequest: no system of that name.

@@ -28,10 +28,7 @@ class KeimaError(Exception):
         self.place = place
 
     def at(self, source: str | None = None, place: str | None = None) -> Self:
-        """The same error with its place filled in, for the reader that knows the file to re-raise.
-
-        A place already known stays in front of the new one's right: outer place first, inner place after it.
-        """
+        """The same error with its place filled in, to re-raise where the file is known: outer place first."""
         inner = ": ".join(part for part in (place, self.place) if part)
         return type(self)(self.message, source=source or self.source, place=inner or None)
 

@@ -26,8 +26,8 @@ def activations(
     """The output of one named layer for one position, computed by PyTorch in float32.
 
     Args:
-        network: any network; left as it is.
-        position: of the network's game.
+        network: left as it is.
+        position: of its game.
         layer: a module's name, as `network.named_modules()` has it: "tower.3", "policy_head.convolution", ...
         symmetry: 0–7, of the planes the network sees.
         options: the network's, as for `Evaluator.bind` (`profile="rank_5k"`).

@@ -1,8 +1,7 @@
 """Compiled networks kept on disk, so that the second start need not trace and convert again.
 
 A file is `MAGIC`, the SHA-256 of the payload, the payload. Whatever does not match is treated as absent; a folder that
-cannot be written is no error. Files are written whole under a name of their own and moved into place, so readers and
-writers in several processes do not meet.
+cannot be written is no error. Files are written whole, so readers and writers in several processes do not meet.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import tempfile
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -19,6 +17,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import nn
+
+from keima.atomic import replacing
 
 MAGIC = b"keima compiled network 1\n"
 LIMIT_BYTES = 2 << 30
@@ -82,25 +82,17 @@ def read(key: str) -> bytes | None:
     with suppress(OSError):
         os.utime(path)
     head, payload = data[: len(MAGIC) + 32], data[len(MAGIC) + 32 :]
-    if head != MAGIC + hashlib.sha256(payload).digest():
-        return None
-    return payload
+    return payload if head == MAGIC + hashlib.sha256(payload).digest() else None
 
 
 def write(key: str, payload: bytes) -> None:
     """Store `payload` under `key`, and make room for it; does nothing where the folder cannot be written."""
-    temporary = None
-    try:
+    with suppress(OSError, RuntimeError):
         path = _path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
-        with os.fdopen(handle, "wb") as file:
+        with replacing(path) as file:
             file.write(MAGIC + hashlib.sha256(payload).digest() + payload)
-        os.replace(temporary, path)
         _make_room(path.parent, keep=path)
-    except (OSError, RuntimeError):
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
 
 
 def _path(key: str) -> Path:

@@ -63,15 +63,9 @@ class Evaluation:
 
     def to_json(self) -> dict[str, object]:
         """The answer as plain Python data, in the order of DESIGN's answer line; absent fields left out."""
-        line: dict[str, object] = {"policy": self.policy, "logits": self.logits}
-        for name in ("win", "draw", "loss", "value", "lead"):
-            number = getattr(self, name)
-            if number is not None:
-                line[name] = number
+        names = ("policy", "logits", "win", "draw", "loss", "value", "lead", "ownership", "moves_left")
+        line = {name: getattr(self, name) for name in names}
         if self.ownership is not None:
             line["ownership"] = [[round(float(point), 6) for point in row] for row in self.ownership]
-        if self.moves_left is not None:
-            line["moves_left"] = self.moves_left
-        if self.extra:
-            line["extra"] = dict(self.extra)
-        return line
+        line["extra"] = dict(self.extra) or None
+        return {name: value for name, value in line.items() if value is not None}

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import copy
+import math
+import sys
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from statistics import fmean
+
+import numpy as np
+import torch
 
 from keima.errors import BadRequest, KeimaError
 from keima.games.position import Position
-from keima.inference.backend import Backend, Pending
-from keima.inference.batching import Task, answers, average, batches, bound, encode, per_position, symmetries_of
+from keima.inference.backend import Backend, Pending, TorchBackend
 from keima.inference.evaluation import Evaluation
-from keima.systems.encoding import Array, Batch, Encoding
+from keima.systems.encoding import Array, Batch, Encoding, LegalMoves, symmetry_names
 from keima.systems.network import Heads, Network
 
 BACKENDS = ("auto", "torch", "openvino")
 PRECISIONS = ("auto", "f32", "bf16")
+
+AVERAGE = "average"
+"""In place of a symmetry: the mean of the answers under all of the encoding's symmetries."""
 
 _IN_FLIGHT = 3
 """Batches started before the first one's answers are read: two are under way while Python encodes and decodes."""
@@ -29,7 +38,7 @@ class Evaluator:
     answer to the last bit, whatever else is asked with it and however often. Safe to call from several threads.
 
     Args:
-        network: any network of the family.
+        network: any of the family.
         backend: "openvino" (CPU), "torch" (CPU or CUDA), or "auto": torch where there is a CUDA device, else OpenVINO.
         precision: "f32"; "bf16", about twice as fast where the processor computes in it (win within 0.02, the same
             first move on 95 % of positions); "auto" is "f32" everywhere: an answer should not depend on the machine.
@@ -37,9 +46,7 @@ class Evaluator:
         threads: CPU threads in all; None takes every core.
 
     Attributes:
-        network: as given.
         encoding: the network's, with the options that are bound: whoever encodes for this evaluator does it by this.
-        batch_size: as given.
 
     Raises:
         BadRequest: an unknown backend or precision, a precision this machine does not have, sizes below 1.
@@ -117,14 +124,21 @@ class Evaluator:
         """
         tasks = self._tasks(list(positions), symmetry, options)
         each: dict[int, list[Evaluation]] = {}
-        waiting: deque[tuple[list[Task], Handle]] = deque()
-        for group in batches(tasks, self.batch_size):
-            waiting.append((group, self.submit(encode(group))))
+        waiting: deque[tuple[list[_Task], Handle]] = deque()
+
+        def finish() -> None:
+            group, handle = waiting.popleft()
+            for task, evaluation in zip(group, _answers(group, handle.result()), strict=True):
+                each.setdefault(task.index, []).append(evaluation)
+
+        for group in _batches(tasks, self.batch_size):
+            batch = group[0].encoding.encode([task.position for task in group], [task.symmetry for task in group])
+            waiting.append((group, self.submit(batch)))
             if len(waiting) == _IN_FLIGHT:
-                _answer(*waiting.popleft(), each)
+                finish()
         while waiting:
-            _answer(*waiting.popleft(), each)
-        return [average(each[index]).at_temperature(temperature) for index in range(len(each))]
+            finish()
+        return [_average(each[index]).at_temperature(temperature) for index in range(len(each))]
 
     def infer(self, batch: Batch) -> Heads:
         """Run one encoded batch of any size: its heads, in the orientation of the planes, for the side to move."""
@@ -144,27 +158,18 @@ class Evaluator:
             raise BadRequest(f"the network takes {wanted}; the batch has {found or 'nothing'}")
         return Handle(self._backend.submit(batch.inputs), batch.context, self.network)
 
-    def _tasks(self, positions: list[Position], symmetry: object, options: Mapping[str, object]) -> list[Task]:
+    def _tasks(self, positions: list[Position], symmetry: object, options: Mapping[str, object]) -> list[_Task]:
         """One task for every position and symmetry, everything checked."""
         for index, position in enumerate(positions):
             try:
                 self.encoding.check(position)
             except KeimaError as error:
                 raise error.at(place=f"position {index}") from None
-        count = len(positions)
-        symmetries = [symmetries_of(one, self.encoding.symmetries) for one in per_position("symmetry", symmetry, count)]
-        encodings = bound(self.encoding, options, count)
-        return [
-            Task(index, position, one, encodings[index])
-            for index, position in enumerate(positions)
-            for one in symmetries[index]
-        ]
-
-
-def _answer(tasks: list[Task], handle: Handle, each: dict[int, list[Evaluation]]) -> None:
-    """Append the tasks' answers to those of their positions."""
-    for task, evaluation in zip(tasks, answers(tasks, handle.result()), strict=True):
-        each.setdefault(task.index, []).append(evaluation)
+        wanted = _per_position("symmetry", symmetry, len(positions))
+        each = [_symmetries(one, self.encoding.symmetries) for one in wanted]
+        encodings = _bound(self.encoding, options, len(positions))
+        rows = enumerate(zip(positions, each, encodings, strict=True))
+        return [_Task(k, position, one, encoding) for k, (position, those, encoding) in rows for one in those]
 
 
 @dataclass(frozen=True)
@@ -182,19 +187,126 @@ class Handle:
 
 def _open_backend(network: Network, backend: str, precision: str, batch_size: int, threads: int | None) -> Backend:
     """The backend of that name, at that precision."""
-    if backend not in BACKENDS:
-        raise BadRequest(f"unknown backend {backend!r}; choose one of {', '.join(BACKENDS)}")
-    if precision not in PRECISIONS:
-        raise BadRequest(f"unknown precision {precision!r}; choose one of {', '.join(PRECISIONS)}")
+    for what, name, known in (("backend", backend, BACKENDS), ("precision", precision, PRECISIONS)):
+        if name not in known:
+            raise BadRequest(f"unknown {what} {name!r}; choose one of {', '.join(known)}")
     precision = "f32" if precision == "auto" else precision
     if backend == "auto":
-        import torch
-
         backend = "torch" if torch.cuda.is_available() else "openvino"
     if backend == "torch":
-        from keima.inference.torch_backend import TorchBackend
-
         return TorchBackend(network, precision, batch_size, threads)
     from keima.inference.openvino_backend import OpenVINOBackend
 
     return OpenVINOBackend(network, precision, batch_size, threads)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One position to evaluate once: which one it is, under which symmetry, by which encoding (options bound)."""
+
+    index: int
+    position: Position
+    symmetry: int
+    encoding: Encoding
+
+
+def _per_position(name: str, value: object, count: int) -> list[object]:
+    """`value` as a list of `count`: a list as it is, anything else for every position."""
+    if not isinstance(value, list | tuple | np.ndarray):
+        return [value] * count
+    if len(value) != count:
+        raise BadRequest(f"{name}: {count} positions need {count} values or one for all, not {len(value)}")
+    return list(value)
+
+
+def _symmetries(wanted: object, available: Sequence[int]) -> list[int]:
+    """The symmetries a request stands for: one number, or all of them for "average"."""
+    if isinstance(wanted, str) and wanted == AVERAGE:
+        return list(available)
+    if isinstance(wanted, int | np.integer) and not isinstance(wanted, bool) and wanted in available:
+        return [int(wanted)]
+    raise BadRequest(f"unknown symmetry {wanted!r}; choose {symmetry_names(available)}, or {AVERAGE!r}")
+
+
+def _bound(encoding: Encoding, options: Mapping[str, object], count: int) -> list[Encoding]:
+    """The encoding of each of `count` positions: options are one value for all, or a list; None leaves what is bound.
+
+    None, 0 and "" stand for none where the network does not take the option.
+    """
+    columns = [_per_position(name, option, count) for name, option in options.items()]
+
+    @cache
+    def bind(*values: object) -> Encoding:
+        each = zip(options, values, strict=True)
+        wanted = {name: value for name, value in each if value is not None and (value or name in encoding.options)}
+        return encoding.bind(**wanted) if wanted else encoding
+
+    return [bind(*values) for values in (zip(*columns, strict=True) if columns else [()] * count)]
+
+
+def _batches(tasks: Sequence[_Task], size: int) -> Iterator[list[_Task]]:
+    """The tasks in groups of one encoding and plane shape, at most `size` in each, in order within a group."""
+    groups: dict[tuple[int, tuple[int, int]], list[_Task]] = {}
+    for task in tasks:
+        shape = task.encoding.shape(task.position, task.symmetry)
+        groups.setdefault((id(task.encoding), shape), []).append(task)
+    for group in groups.values():
+        for start in range(0, len(group), size):
+            yield group[start : start + size]
+
+
+def _answers(tasks: Sequence[_Task], heads: Heads) -> list[Evaluation]:
+    """One evaluation a task: the policy over legal moves alone, everything in the board's own orientation."""
+    wdl = {} if heads.wdl is None else dict(zip(("win", "draw", "loss"), heads.wdl.T, strict=True))
+    columns = {**wdl, "value": heads.value, "lead": heads.lead, "moves_left": heads.moves_left}
+    numbers = {name: column.tolist() for name, column in columns.items() if column is not None}
+    further = {name: column.tolist() for name, column in heads.extra.items()}
+    result = []
+    for row, task in enumerate(tasks):
+        policy, logits = _legal_policy(heads.policy[row], task.encoding.legal_moves(task.position, task.symmetry))
+        ownership = None
+        if heads.ownership is not None:
+            restored = task.encoding.restore(heads.ownership[row], task.position, task.symmetry)
+            ownership = np.ascontiguousarray(restored, dtype=np.float32)
+        extra, fields = ({name: column[row] for name, column in part.items()} for part in (further, numbers))
+        result.append(Evaluation(policy, logits, ownership=ownership, extra=extra, **fields))
+    return result
+
+
+def _legal_policy(policy: Array, legal: LegalMoves) -> tuple[dict[str, float], dict[str, float]]:
+    """Probabilities (renormalised) and logits of the legal moves by name, from one position's logits [A]."""
+    logits = policy.take(legal.indices)
+    probabilities = logits.astype(np.float64)
+    if len(probabilities):
+        probabilities -= np.maximum.reduce(probabilities)
+        np.exp(probabilities, out=probabilities)
+        probabilities /= np.add.reduce(probabilities)
+    names = legal.names
+    return dict(zip(names, probabilities.tolist(), strict=True)), dict(zip(names, logits.tolist(), strict=True))
+
+
+def _average(each: Sequence[Evaluation]) -> Evaluation:
+    """The mean of one position's answers under several symmetries, as KataGo averages them.
+
+    Source: KataGo's `cpp/neuralnet/nninputs.cpp`, the `NNOutput` constructor from several. Probabilities, value, lead,
+    ownership and further numbers are averaged as they are; `score_stdev` through the mean of the squared scores.
+    `logits` are the logarithms of the averaged probabilities.
+    """
+    if len(each) == 1:
+        return each[0]
+    policy = {move: fmean(one.policy[move] for one in each) for move in each[0].policy}
+    plain = ("win", "draw", "loss", "value", "lead", "moves_left")
+    numbers = {name: fmean(getattr(one, name) for one in each) for name in plain if getattr(each[0], name) is not None}
+    extra = {name: fmean(one.extra[name] for one in each) for name in each[0].extra}
+    if "score_mean" in extra and "score_stdev" in extra:
+        mean_square = fmean(one.extra["score_mean"] ** 2 + one.extra["score_stdev"] ** 2 for one in each)
+        extra["score_stdev"] = math.sqrt(max(0.0, mean_square - extra["score_mean"] ** 2))
+    owned = [one.ownership for one in each if one.ownership is not None]
+    ownership: Array | None = np.stack(owned).mean(axis=0, dtype=np.float64).astype(np.float32) if owned else None
+    return Evaluation(
+        policy,
+        logits={move: math.log(max(probability, sys.float_info.min)) for move, probability in policy.items()},
+        ownership=ownership,
+        extra=extra,
+        **numbers,
+    )

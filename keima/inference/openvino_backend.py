@@ -19,7 +19,8 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from contextlib import suppress
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -47,8 +48,6 @@ class OpenVINOBackend:
     versions of OpenVINO, PyTorch and keima's networks, and the processor.
 
     Args:
-        network: any network; later changes of its weights do not reach the backend.
-        precision: "f32" or "bf16".
         batch_size: positions that come together; decides how the threads are divided.
         threads: CPU threads in all; None takes every core this process may use.
 
@@ -68,7 +67,7 @@ class OpenVINOBackend:
         self._fingerprint = cache.fingerprint(network)
         self._batch_size = batch_size
         self._threads = threads
-        self._compiled: OrderedDict[tuple[int, int], CompiledShape] = OrderedDict()
+        self._compiled: OrderedDict[tuple[int, ...], CompiledShape] = OrderedDict()
         self._lock = threading.Lock()
 
     def submit(self, inputs: Mapping[str, Array]) -> OpenVINOJob:
@@ -78,20 +77,16 @@ class OpenVINOBackend:
         return compiled.submit(inputs)
 
     def _shape(self, inputs: Mapping[str, Array]) -> CompiledShape:
-        height, width = inputs["planes"].shape[2:]
-        compiled = self._compiled.get((height, width))
-        if compiled is None:
-            compiled = self._compiled[height, width] = self._open_shape(inputs, height, width)
+        """The network for one board shape; compiled when the first batch comes that wants it so."""
+        shape = inputs["planes"].shape[2:]
+        if shape not in self._compiled:
+            example = {name: array[:1].copy() for name, array in inputs.items()}
+            rows = rows_per_request(shape[0] * shape[1], self._batch_size)
+            self._compiled[shape] = CompiledShape(partial(self._open_slots, example), rows, self._streams(rows))
             if len(self._compiled) > SHAPES_KEPT:
                 self._compiled.popitem(last=False)
-        self._compiled.move_to_end((height, width))
-        return compiled
-
-    def _open_shape(self, inputs: Mapping[str, Array], height: int, width: int) -> CompiledShape:
-        """The network for one board shape; compiled when the first batch comes that wants it so."""
-        example = {name: array[:1].copy() for name, array in inputs.items()}
-        rows = rows_per_request(height, width, self._batch_size)
-        return CompiledShape(lambda rows: self._open_slots(example, rows), rows, self._streams(rows))
+        self._compiled.move_to_end(shape)
+        return self._compiled[shape]
 
     def _open_slots(self, inputs: Mapping[str, Array], rows: int) -> list[Slot]:
         """Requests of `rows` rows, enough for all batches in flight."""
@@ -111,10 +106,8 @@ class OpenVINOBackend:
         shapes = {name: (rows, *inputs[name].shape[1:]) for name in self._network.input_names}
         key = self._key(shapes, config)
         if (stored := cache.read(key)) is not None:
-            try:
+            with suppress(RuntimeError):  # made by a build of OpenVINO that calls itself the same and is not
                 return self._core.import_model(stored, "CPU", config)
-            except RuntimeError:
-                pass  # made by a build of OpenVINO that calls itself the same and is not: compile again
         example = {name: padded(inputs[name][:rows], rows) for name in shapes}
         compiled = self._core.compile_model(convert(self._network, example), "CPU", config)
         cache.write(key, compiled.export_model().getvalue())
@@ -207,11 +200,8 @@ class CompiledShape:
 
     Args:
         open_slots: compiles requests of so many rows.
-        rows: positions a request.
-        streams: requests computed at once.
-
-    Attributes:
         rows: positions a request; 1 once wider ones turned out to answer otherwise.
+        streams: requests computed at once.
     """
 
     def __init__(self, open_slots: Callable[[int], list[Slot]], rows: int, streams: int) -> None:
@@ -261,11 +251,9 @@ _TRACING = threading.Lock()
 
 
 def convert(network: Network, inputs: Mapping[str, Array]) -> openvino.Model:
-    """The network as an OpenVINO model for exactly these inputs' shapes, outputs in the order of `output_names`.
+    """A network in evaluation mode as an OpenVINO model, outputs in the order of `output_names`.
 
-    Args:
-        network: any network, in evaluation mode.
-        inputs: an example, float32 by `input_names`.
+    It takes inputs of exactly these shapes (an example, float32 by `input_names`).
     """
     with _TRACING, warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # tracing warns of every Python number made from a shape; here shapes are fixed

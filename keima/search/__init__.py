@@ -19,17 +19,7 @@ from keima.search.search import Search, search, search_batch
 from keima.systems.parameters import Parameters
 from keima.systems.presets import PRESETS
 
-__all__ = [
-    "PRESETS",
-    "Clock",
-    "Limits",
-    "MoveInfo",
-    "Parameters",
-    "Search",
-    "SearchResult",
-    "search",
-    "search_batch",
-]
+__all__ = ["PRESETS", "Clock", "Limits", "MoveInfo", "Parameters", "Search", "SearchResult", "search", "search_batch"]
 
 
 class _CallablePackage(ModuleType):

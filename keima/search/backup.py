@@ -89,14 +89,9 @@ def prune_noise(
 ) -> None:
     """Take weight off children worse than the likelier ones before them that have over twice their share by prior.
 
-    KataGo `searchupdatehelpers.cpp`, `pruneNoiseWeight`; `scale` is its `noisePruneUtilityScale`.
-
-    Args:
-        nodes: of the tree.
-        children: int32 [k], in the order they were opened.
-        weights: float64 [k], changed.
-        means: float64 [k], their mean utilities for the side to move at the parent.
-        scale: gap of utility at which 1 − 1/e of the excess goes.
+    KataGo `searchupdatehelpers.cpp`, `pruneNoiseWeight`; `scale` is its `noisePruneUtilityScale`: the gap of utility at
+    which 1 − 1/e of the excess goes. The k children stand in the order they were opened; `means` are their utilities
+    for the side to move at the parent.
     """
     utility_sum, weight_sum, prior_sum = 0.0, 0.0, 0.0
     for k in range(len(children)):
@@ -117,11 +112,6 @@ def favour_good(weights: NDArray[np.float64], means: NDArray[np.float64], expone
 
     KataGo `searchupdatehelpers.cpp`, `downweightBadChildrenAndNormalizeWeight`; the probability is Student's with three
     degrees of freedom, in closed form here and a table there; `exponent` is its `valueWeightExponent`.
-
-    Args:
-        weights: float64 [k], changed.
-        means: float64 [k], mean utilities of the moves they belong to.
-        exponent: 0 leaves them alone.
     """
     total, utility_sum = 0.0, 0.0
     for k in range(len(weights)):

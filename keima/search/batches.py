@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -69,10 +69,8 @@ class Share(NamedTuple):
     """What one tree may add to a batch."""
 
     tree: Tree
-    leaves: int
-    """at most"""
-    visits: int
-    """it may still make"""
+    leaves: int  # at most
+    visits: int  # it may still make
 
 
 @dataclass
@@ -175,10 +173,11 @@ class BatchesInFlight:
         if not filled:
             self._spare.append(leaves)
             return 0, made
-        symmetries = self._draw_symmetries(filled)
+        symmetries = np.zeros(filled, np.int64)
+        if len(self.symmetries) > 1 and self._parameters.batches.random_symmetry:
+            symmetries = self.symmetries[self._rng.integers(0, len(self.symmetries), filled)]
         batch = self._encode(self._encoding, leaves, filled, symmetries)
-        answer = self._evaluator.submit(batch)
-        self._in_flight.append(_InFlight(answer, leaves, rows, symmetries, time.perf_counter()))
+        self._in_flight.append(_InFlight(self._evaluator.submit(batch), leaves, rows, symmetries, time.perf_counter()))
         return filled, made
 
     def _encode(self, encoding: Encoding, leaves: Leaves, n: int, symmetries: NDArray[np.int64]) -> Batch:
@@ -187,12 +186,6 @@ class BatchesInFlight:
         encoding.write(self._records[:n], symmetries, batch)
         encoding.write_indices(leaves.moves[:n], leaves.counts[:n], symmetries, batch, leaves.indices[:n])
         return batch
-
-    def _draw_symmetries(self, n: int) -> NDArray[np.int64]:
-        """A random symmetry for each leaf; on oblong boards all keep its shape."""
-        if len(self.symmetries) == 1 or not self._parameters.batches.random_symmetry:
-            return np.zeros(n, np.int64)
-        return self.symmetries[self._rng.integers(0, len(self.symmetries), n)]
 
     def finish(self, stopped: threading.Event | None = None, lock: AbstractContextManager[object] = _NO_LOCK) -> bool:
         """Add the oldest batch's answers to its trees, locked; False where `stopped` was set before they came."""
@@ -212,12 +205,9 @@ class BatchesInFlight:
         """The batch's heads; None if `stopped` is set first."""
         if stopped is None or 0 < self.seconds_a_batch < _SLOW:
             return batch.answer.result()
-        if self._waiter is None:
-            self._waiter = ThreadPoolExecutor(1, "keima-search")
-        future: Future[Heads] = self._waiter.submit(batch.answer.result)
-        wake = threading.Event()
-        future.add_done_callback(lambda _: wake.set())
-        while not wake.wait(0.01):
+        self._waiter = self._waiter or ThreadPoolExecutor(1, "keima-search")
+        future = self._waiter.submit(batch.answer.result)
+        while not wait([future], 0.01).done:
             if stopped.is_set():
                 return None
         return future.result()

@@ -81,14 +81,10 @@ def mix_playout(nodes: Records, i: int, playout: float, p: Record) -> None:
 class Leaves(NamedTuple):
     """The leaves of one batch, written from some row on."""
 
-    nodes: NDArray[np.int32]
-    """[capacity], their nodes"""
-    moves: NDArray[np.int16]
-    """[capacity, M], their legal moves"""
-    counts: NDArray[np.int32]
-    """[capacity], how many"""
-    indices: NDArray[np.int32]
-    """[capacity, M], where they stand in the policy, in the orientation of the planes; written by the encoding"""
+    nodes: NDArray[np.int32]  # [capacity]
+    moves: NDArray[np.int16]  # [capacity, M], their legal moves
+    counts: NDArray[np.int32]  # [capacity], how many
+    indices: NDArray[np.int32]  # [capacity, M], where they stand in the policy as the planes are turned
 
 
 @njit
@@ -97,13 +93,7 @@ def expand(
 ) -> None:
     """Add rows `first` to `end` − 1 of a batch's answers: edges and evaluation of a leaf, and its visit backed up.
 
-    Args:
-        tree: whose leaves they are.
-        leaves: pending.
-        policy: float32 [N, A], logits.
-        answers: float32 [N, 6], columns VALUE … MOVES_LEFT.
-        first: the first row.
-        end: the row after the last one.
+    `policy` are logits [N, A], `answers` [N, 6] has the columns VALUE … MOVES_LEFT.
     """
     nodes, head, p = tree.nodes, tree.heads[0], tree.parameters[0]
     for row in range(first, end):
@@ -165,12 +155,7 @@ def write_edges(
 ) -> int:
     """Softmax of the legal moves' logits, the likeliest written as the tree's next edges, best first; how many.
 
-    Args:
-        tree: with room for them.
-        logits: float32 [A].
-        moves: the legal moves, int16 [≥ count].
-        indices: their policy indices, int32 [≥ count].
-        count: how many.
+    `logits` [A] are the whole policy; the `count` legal moves stand at `indices` in it.
     """
     edge_moves, edge_priors, first = tree.edge_moves, tree.edge_priors, int(tree.heads[0].edges)
     t, cap = tree.parameters[0].policy_temperature, int(tree.parameters[0].edge_cap)

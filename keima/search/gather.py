@@ -25,21 +25,16 @@ from keima.systems.playouts import PlayOut
 class Descents(NamedTuple):
     """What descents of one tree begin with and write on, of the game's dtypes."""
 
-    root: Records
-    """[1], the position at the root"""
-    scratch: Records
-    """[1], its working space"""
-    leaves: Records
-    """[capacity], written: the positions of leaves"""
+    root: Records  # [1], the position at the root
+    scratch: Records  # [1], its working space
+    leaves: Records  # [capacity], written: the positions of leaves
 
 
 class Random(NamedTuple):
     """What playouts draw from."""
 
-    weights: Records
-    """[1], of the playout policy"""
-    state: NDArray[np.uint64]
-    """[1], of the generator, never 0"""
+    weights: Records  # [1], of the playout policy
+    state: NDArray[np.uint64]  # [1], of the generator, never 0
 
 
 def _of_the_game(*arguments: Any) -> Any:
@@ -62,8 +57,7 @@ def gather(
 
     Leaves are written into `batch` and `descents` from row `first` on; `tree` has room for them.
 
-    Returns:
-        (leaves found, visits made on the way: ends of games, shared evaluations, playouts)
+    Returns (leaves found, visits made on the way: ends of games, shared evaluations, playouts).
     """
     nodes, head, root, p = tree.nodes, tree.heads[0], tree.roots[0], tree.parameters[0]
     scratch = descents.scratch[0]

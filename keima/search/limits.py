@@ -1,11 +1,8 @@
 """When a search stops: visits, seconds, or a share of the game clock.
 
-A clock gives two numbers: the time to aim at, and the time never to exceed. The plan for main time is the field's
-usual one: what is left, divided by the moves still to come (which the game expects), and the increment. Byo-yomi time
-cannot be saved, so a period is used up except for a safety margin.
-
-Sources: the shape follows Lc0's and KataGo's time managers (`src/search/classic/stoppers/`,
-`cpp/search/timecontrols.cpp`) without their learned corrections.
+Main time left is divided by the moves still to come, which the game expects, and the increment added. Byo-yomi time
+cannot be saved, so a period is used up except for a safety margin. The shape follows Lc0's and KataGo's time managers
+(`src/search/classic/stoppers/`, `cpp/search/timecontrols.cpp`) without their learned corrections.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ class Clock:
     """The game clock of the side to move.
 
     Attributes:
-        main: seconds of main time left.
+        main: seconds left.
         increment: seconds added after each move (Fischer).
         period: seconds of one byo-yomi period; 0 for none.
         periods: byo-yomi periods left (Japanese), or 1 for Canadian.

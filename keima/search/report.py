@@ -26,7 +26,6 @@ class MoveInfo:
     Attributes:
         move: GTP vertex or "pass", or UCI.
         order: 0 for the best move, then 1, 2, ...
-        visits: visits of the move.
         prior: the policy's probability P, after root temperature and noise.
         value: Q = win − loss in [−1, 1].
         win, draw, loss: probabilities (Go: draw is "no result").
@@ -61,10 +60,8 @@ class SearchResult:
     """The root of a search. Every value is for the **side to move at the root**.
 
     Attributes:
-        position: the root.
         best: the move to play by the preset's rule (visits, or KataGo's LCB).
         moves: every visited move, best first.
-        visits: of the root.
         value, win, draw, loss, utility, lead, score_stdev, moves_left: of the root, averaged over the tree; value, win,
             draw and loss are the proven result where there is one.
         ownership: float32 [ysize, xsize] averaged over the tree, +1 = the root's side to move owns it; None unless
@@ -116,33 +113,23 @@ def mean(nodes: Records, name: str) -> NDArray[np.float64]:
 
 
 class RootTable:
-    """The visited and allowed moves of a root, with everything the choice needs.
-
-    Attributes:
-        edges: int64 [k], their places in the ROOT record.
-        nodes: NODE [k], copies; their numbers are for the side to move **there**.
-        lcb: float64 [k], lower confidence bound of the utility, for the side to move at the root.
-        radius: float64 [k], by how much it lies below the mean.
-        value: float64 [k], what the final choice is made by; the order of the moves.
-    """
+    """The k visited and allowed moves of a root, with everything the choice needs."""
 
     def __init__(self, tree: Tree) -> None:
         root = tree.roots[0]
         children = np.where(root["allowed"] == 1, root["child"], -1)[: int(root["count"])]
         opened = np.flatnonzero(children >= 0)
-        self.edges = opened[tree.nodes["visits"][children[opened]] > 0]
-        self.nodes = tree.nodes[children[self.edges]]
-        self._set_bounds(tree)
-        self.value = self._values(tree)
+        self.edges = opened[tree.nodes["visits"][children[opened]] > 0]  # their places in the ROOT record
+        self.nodes = tree.nodes[children[self.edges]]  # NODE [k], whose numbers are for the side to move **there**
+        self.lcb, self.radius = self._bounds(tree)
+        self.value = self._values(tree)  # float64 [k], what the final choice is made by
+        self.order: list[int] = np.argsort(-self.value, kind="stable").tolist()  # the move to play first
 
-    @property
-    def order(self) -> list[int]:
-        """Rows, the move to play first."""
-        order: list[int] = np.argsort(-self.value, kind="stable").tolist()
-        return order
+    def _bounds(self, tree: Tree) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lower confidence bounds of the utility, float64 [k] for the side to move at the root, and their radii.
 
-    def _set_bounds(self, tree: Tree) -> None:
-        """KataGo `cpp/search/searchhelpers.cpp`, `getSelfUtilityLCBAndRadius`, with its sample's weight."""
+        KataGo `cpp/search/searchhelpers.cpp`, `getSelfUtilityLCBAndRadius`, with the weight for its sample's size.
+        """
         p = tree.parameters
         widest = 1 + p.utility.static_score + p.utility.dynamic_score
         n = np.maximum(self.nodes["weight"], 1e-6)
@@ -151,8 +138,8 @@ class RootTable:
         square = np.maximum(mean(self.nodes, "utility_sq"), utility * utility + 1e-8)
         square = (square * n + (square + widest * widest) * prior) / (n + prior)
         sample = (n + prior) ** 2 / (n + prior * prior)
-        self.radius = p.final_choice.lcb_stdevs * np.sqrt(np.maximum(square - utility * utility, 0.0) / sample)
-        self.lcb = -utility - self.radius
+        radius = p.final_choice.lcb_stdevs * np.sqrt(np.maximum(square - utility * utility, 0.0) / sample)
+        return -utility - radius, radius
 
     def _values(self, tree: Tree) -> NDArray[np.float64]:
         """What each move is chosen by, higher is better."""

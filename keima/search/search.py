@@ -95,11 +95,7 @@ class Search:
         return self._tree
 
     def move_name(self, code: int, side: int) -> str:
-        """What a move of the tree is called, made by `side` as nodes hold it ("Q16", "pass", "e2e4").
-
-        Raises:
-            BadRequest: no position set.
-        """
+        """What a move of the tree is called, made by `side` as nodes hold it ("Q16"); `BadRequest` without position."""
         self._ready()
         return self._tree.name(code, side)
 
@@ -180,9 +176,7 @@ class Search:
         Args:
             limits: what ends the run.
             on_update: called from this thread about every `update_seconds` with the result so far.
-            update_seconds: see there.
-            allow_moves: consider only these moves at the root.
-            avoid_moves: do not consider these.
+            allow_moves, avoid_moves: consider only these moves at the root, or all but these.
             ownership: average the network's ownership over the positions evaluated.
 
         Raises:
@@ -305,11 +299,7 @@ class Search:
         return bool(np.argmax(table.value) == np.argmax(table.nodes["visits"]))
 
     def result(self) -> SearchResult:
-        """The tree as it stands; while a run is under way from any thread.
-
-        Raises:
-            BadRequest: no position set.
-        """
+        """The tree as it stands; while a run is under way from any thread. `BadRequest` without a position."""
         self._ready()
         with self._lock:
             running = self._stopped_by == "running"
@@ -319,8 +309,7 @@ class Search:
     def choose(self, temperature: float = 0.0) -> str:
         """The move to play: the best by the preset's rule, or with a temperature drawn with odds N^(1/temperature).
 
-        Returns:
-            The move, or "" where there is none.
+        "" where there is none.
 
         Raises:
             BadRequest: nothing was searched, or a temperature below 0.
@@ -369,13 +358,11 @@ def search(
     """Search one position.
 
     Args:
-        evaluator: `Evaluator`.
+        evaluator: see `Search`, for `preset` and `options` too.
         position: of the network's game.
         visits: of the root; None: 800, or without end where `seconds` is given.
-        preset: see `Search`.
         seconds: ends the search even if the visits are not made.
         ownership: average the network's ownership over the positions evaluated.
-        options: further arguments of `Search`.
 
     Raises:
         UnsupportedPosition: the network cannot take the position.
@@ -405,14 +392,10 @@ def search_batch(
     positions in the same order and the same seed give the same results.
 
     Args:
-        evaluator: `Evaluator`.
+        evaluator: see `Search`, for `preset`, `batch_size`, `seed` and `overrides` too.
         positions: of the network's game, of any sizes.
         visits: of each root.
-        preset: see `Search`.
-        batch_size: most leaves evaluated together; None: the evaluator's.
-        seed: of everything random.
         memory: bytes all trees may take together.
-        overrides: parameters in place of the preset's, by name.
 
     Returns:
         The results in the positions' order; `seconds` is each group's, of one board size.

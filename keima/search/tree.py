@@ -112,20 +112,13 @@ HEAD = np.dtype(
 class TreeArrays(NamedTuple):
     """A tree as kernels take it."""
 
-    nodes: Records
-    """NODE [capacity]"""
-    edge_moves: NDArray[np.int16]
-    """[capacity]"""
-    edge_priors: NDArray[np.float32]
-    """[capacity]"""
-    table: NDArray[np.int32]
-    """[power of two], numbers of nodes by key, −1: free"""
-    heads: Records
-    """HEAD [1]"""
-    roots: Records
-    """ROOT [1]"""
-    parameters: Records
-    """`keima.systems.parameters.RECORD` [1]"""
+    nodes: Records  # NODE [capacity]
+    edge_moves: NDArray[np.int16]  # [capacity]
+    edge_priors: NDArray[np.float32]  # [capacity]
+    table: NDArray[np.int32]  # [power of two], numbers of nodes by key, −1: free
+    heads: Records  # HEAD [1]
+    roots: Records  # ROOT [1]
+    parameters: Records  # `keima.systems.parameters.RECORD` [1]
 
 
 _BLANK = np.zeros(1, NODE)
@@ -287,19 +280,12 @@ def enter_all(table: NDArray[np.int32], nodes: Records, count: int) -> None:
 
 @dataclass
 class RootAnswer:
-    """The network's own answer for the root.
+    """The network's own answer for the root."""
 
-    Attributes:
-        policy: probability of each legal move by name.
-        value: win − loss for the side to move.
-        lead: points, or None where the network has none.
-        has_moves_left: whether it knows the game's length.
-    """
-
-    policy: dict[str, float]
-    value: float
-    lead: float | None
-    has_moves_left: bool
+    policy: dict[str, float]  # of each legal move by name
+    value: float  # win − loss for the side to move
+    lead: float | None  # points, if the network knows them
+    has_moves_left: bool  # whether it knows the game's length
 
 
 @dataclass

@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from keima.inference import openvino_backend
+from keima.inference.backend import TorchBackend
 from keima.inference.evaluator import Evaluator
 from keima.inference.openvino_backend import OpenVINOBackend
-from keima.inference.torch_backend import TorchBackend
 from keima.systems.alphago_zero.network import AlphaGoZeroNetwork
 from keima.systems.network import Network
 from tests.inference.fakes import GridEncoding, GridNetwork, random_grid
