@@ -9,8 +9,8 @@ import time
 
 import numpy as np
 
+from keima.games.game import stack
 from keima.games.go import Position
-from keima.games.go.position import stack
 from keima.systems.alphago.inputs import encode_alphago
 from keima.systems.alphago.rollout import RolloutPolicy
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import pydoc
 import re
+import runpy
 import shlex
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import typer
 from keima.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[1]
+PROGRAMS = sorted(path for folder in ("benchmarks", "scripts") for path in (ROOT / folder).glob("*.py"))
 METADATA = ("keima.store", "keima.game")
 """Names in the metadata of a game store, of no modules."""
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -76,6 +78,12 @@ def test_commands_are_taken(document: Path) -> None:
                 break
             name, command, words = command.resolve_command(context, words)
             context = command.context_class(command, parent=context, info_name=name)
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_benchmarks_and_scripts_find_what_they_import(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(path.parent)
+    runpy.run_path(str(path), run_name="imported")
 
 
 def test_readme_has_examples() -> None:
