@@ -29,7 +29,6 @@ _LETTERS = "pnbrqk"
 _SQUARES = [file + rank for rank in "12345678" for file in "abcdefgh"]
 _UCI = re.compile(r"([a-h][1-8])([a-h][1-8])([nbrq]?)")
 _NAMES = [source + target for source in _SQUARES for target in _SQUARES]
-_FIRST_RANK, _LAST_RANK = 0xFF, 0xFF << 56
 _LONGEST_FEN = 200
 _START_COUNTS = {"p": 8, "n": 2, "b": 2, "r": 2, "q": 1, "k": 1}
 
@@ -53,11 +52,9 @@ class Outcome:
         return {"w": "1-0", "b": "0-1", None: "1/2-1/2"}[self.winner]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Position:
-    """A position, immutable, with the moves that led to it from where the game was set up.
-
-    Make one with `Position.start()` or `Position.from_fen(...)`, go on with `.play(...)`.
+    """A position, immutable, with the moves that led to it; made by `start`, `from_fen`, `from_json` or `play`.
 
     Attributes:
         record: `board.STATE` [1], read-only; what encoders and the search read.
@@ -66,7 +63,7 @@ class Position:
         chess960: whether castling is named king-takes-rook, and may start from any squares of the first rank.
     """
 
-    record: Records = field(repr=False)
+    record: Records = field(repr=False, compare=False)
     start_fen: str
     moves: tuple[str, ...] = ()
     chess960: bool = False
@@ -101,13 +98,7 @@ class Position:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, object]) -> Position:
-        """The position of a POSITIONS line.
-
-        | field | meaning | default |
-        | --- | --- | --- |
-        | fen | the position `moves` start from | the usual start |
-        | moves | UCI | none |
-        | chess960 | read castling as in Chess960 | false |
+        """The position of a POSITIONS line: `fen` (default: the usual start), `moves` in UCI from there, `chess960`.
 
         Raises:
             BadPosition: a field is of the wrong kind or says what cannot be.
@@ -129,11 +120,7 @@ class Position:
         return {**fields, "chess960": True} if self.chess960 else fields
 
     def play(self, *moves: str) -> Position:
-        """The position after these UCI moves.
-
-        Raises:
-            IllegalMove: a move is malformed or illegal; `place` is its number counted from the set-up position.
-        """
+        """The position after these UCI moves. Raises IllegalMove, whose `place` counts from the set-up position."""
         if not moves:
             return self
         record = board.join_states([self.record])
@@ -192,7 +179,7 @@ class Position:
 
     @property
     def repetitions(self) -> int:
-        """How often this position occurred before in the game as known here: 0 when it is new, 2 at threefold."""
+        """How often this position occurred before in the game as known here; 2 at threefold repetition."""
         return int(self.record["repetitions"][0])
 
     @property
@@ -207,32 +194,21 @@ class Position:
 
     @cached_property
     def outcome(self) -> Outcome | None:
-        """How the game has ended without anyone claiming it, or None.
-
-        Checkmate, stalemate, insufficient material, 75 moves without capture or pawn move, fivefold repetition.
-        """
+        """How the game has ended without anyone claiming it, or None."""
         if not len(self.legal_codes):
-            if self.in_check:
-                return Outcome("checkmate", "w" if self.to_play == "b" else "b")
-            return Outcome("stalemate")
+            return Outcome("checkmate", "bw"[self._side]) if self.in_check else Outcome("stalemate")
         if insufficient_material(self.record[0]):
             return Outcome("insufficient material")
         if self.halfmove_clock >= 150:
             return Outcome("seventy-five moves")
-        if self.repetitions >= 4:
-            return Outcome("fivefold repetition")
-        return None
+        return Outcome("fivefold repetition") if self.repetitions >= 4 else None
 
     @property
     def claimable(self) -> Outcome | None:
         """The draw that may be claimed in this position: fifty moves or threefold repetition; lc0 stops there too."""
-        if not len(self.legal_codes):
-            return None
-        if self.halfmove_clock >= 100:
+        if self.halfmove_clock >= 100 and len(self.legal_codes):
             return Outcome("fifty moves")
-        if self.repetitions >= 2:
-            return Outcome("threefold repetition")
-        return None
+        return Outcome("threefold repetition") if self.repetitions >= 2 and len(self.legal_codes) else None
 
     @property
     def is_over(self) -> bool:
@@ -254,22 +230,14 @@ class Position:
         return f"{placement} {self.to_play} {self._castling(rows)} {ep} {self.halfmove_clock} {self.fullmove_number}"
 
     def san(self, move: str) -> str:
-        """The UCI move in standard algebraic notation ("Nf3", "O-O", "exd8=Q+"), by python-chess.
-
-        Raises:
-            IllegalMove: the move is not legal here.
-        """
+        """The UCI move in standard notation ("Nf3", "O-O", "exd8=Q+"), by python-chess. Raises IllegalMove."""
         oracle, code = self._oracle(), self.code(move)
         if code < 0:
             raise IllegalMove(f"{move!r} is not a legal move in {self.fen()}")
         return oracle.san(oracle.parse_uci(self.name(code, self._side)))
 
     def parse_san(self, san: str) -> str:
-        """The UCI name of a move in standard algebraic notation.
-
-        Raises:
-            IllegalMove: no legal move has this name, or more than one.
-        """
+        """The UCI name of a move in standard notation. Raises IllegalMove where none or several have that name."""
         oracle = self._oracle()
         try:
             return oracle.uci(oracle.parse_san(san))
@@ -281,14 +249,6 @@ class Position:
         lines = [f"{8 - index} {' '.join(row)}" for index, row in enumerate(self.rows())]
         side = "White" if self.to_play == "w" else "Black"
         return "\n".join([*lines, "  a b c d e f g h", f"{side} to move, move {self.fullmove_number}"])
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Position):
-            return NotImplemented
-        return (self.start_fen, self.moves, self.chess960) == (other.start_fen, other.moves, other.chess960)
-
-    def __hash__(self) -> int:
-        return hash((self.start_fen, self.moves, self.chess960))
 
     def rows(self) -> list[str]:
         """Eight strings of eight characters, rank 8 first; "." is an empty square."""
@@ -342,7 +302,6 @@ def _refuse(fen: str, reason: str) -> BadPosition:
 
 
 def _read_fen(fen: str, chess960: bool) -> Records:
-    """One STATE record from a FEN; refuses what cannot occur."""
     if len(fen) > _LONGEST_FEN:
         raise _refuse(fen[:40] + "…", f"a FEN has at most {_LONGEST_FEN} characters, not {len(fen)}")
     fields = fen.split()
@@ -358,8 +317,7 @@ def _read_fen(fen: str, chess960: bool) -> Records:
     rule50 = _read_number(fen, fields[4] if len(fields) > 4 else "0", "half-move clock")
     number = max(1, _read_number(fen, fields[5] if len(fields) > 5 else "1", "move number"))
     state = board.new_states(1)
-    record = state[0]
-    flip = 56 if side == "b" else 0
+    record, flip = state[0], 56 * (side == "b")
     masks = dict.fromkeys(_LETTERS + _LETTERS.upper(), 0)
     for square, letter in squares.items():
         masks[letter] |= 1 << (square ^ flip)
@@ -372,8 +330,7 @@ def _read_fen(fen: str, chess960: bool) -> Records:
     record["rule50"] = rule50
     record["ply"] = 2 * (number - 1) + (side == "b")
     if board.opponent_in_check(record):
-        waiting = "Black" if side == "w" else "White"
-        raise _refuse(fen, f"{waiting}, not to move, stands in check")
+        raise _refuse(fen, f"{'Black' if side == 'w' else 'White'}, not to move, stands in check")
     board.set_up(record, int(fields[:4] == START_FEN.split()[:4]))
     return state
 
@@ -384,25 +341,18 @@ def _read_placement(fen: str, placement: str) -> dict[int, str]:
     ranks = placement.split("/")
     if len(ranks) != 8:
         raise _refuse(fen, f"the board has 8 ranks, not {len(ranks)}")
-    for index, text in enumerate(ranks):
-        file = 0
-        for character in text:
-            if character in "12345678":
-                file += int(character)
-            elif character.lower() in _LETTERS:
-                squares[(7 - index) * 8 + file] = character
-                file += 1
-            else:
-                raise _refuse(fen, f"{character!r} is no piece (rank {8 - index})")
-            if file > 8:
-                break
-        if file != 8:
-            raise _refuse(fen, f"rank {8 - index} ({text!r}) does not describe 8 squares")
+    for rank, text in zip(range(7, -1, -1), ranks, strict=True):
+        row = re.sub("[1-8]", lambda digit: " " * int(digit[0]), text)
+        for character in row:
+            if character not in " pnbrqkPNBRQK":
+                raise _refuse(fen, f"{character!r} is no piece (rank {rank + 1})")
+        if len(row) != 8:
+            raise _refuse(fen, f"rank {rank + 1} ({text!r}) does not describe 8 squares")
+        squares |= {rank * 8 + file: letter for file, letter in enumerate(row) if letter != " "}
     return squares
 
 
 def _check_material(fen: str, squares: dict[int, str]) -> None:
-    """Refuse piece counts and pawn squares that no game can reach."""
     pieces = "".join(squares.values())
     for name, case in (("White", str.upper), ("Black", str.lower)):
         counts = {letter: pieces.count(case(letter)) for letter in _LETTERS}
@@ -439,9 +389,8 @@ def _read_castling(fen: str, squares: dict[int, str], text: str, chess960: bool)
             raise _refuse(fen, f"castling right {letter!r} without king and rook on their first rank")
         standard = king % 8 == 4 and rooks[0] % 8 in (0, 7)
         if not standard and not chess960:
-            raise _refuse(
-                fen, f"castling right {letter!r} needs Chess960 (chess960=True): king or rook stand elsewhere"
-            )
+            elsewhere = "needs Chess960 (chess960=True): king or rook stand elsewhere"
+            raise _refuse(fen, f"castling right {letter!r} {elsewhere}")
         found += rooks
     sides = {(rook // 8, rook > next(s for s, p in squares.items() if p == "kK"[rook < 8])) for rook in found}
     if len(sides) < len(text):

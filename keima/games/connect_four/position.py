@@ -28,7 +28,7 @@ from keima.games.fields import strings
 from keima.jit import Records
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Position:
     """A position, immutable, with the moves that led to it; made by `start`, `play` or `from_json`.
 
@@ -37,7 +37,7 @@ class Position:
         moves: the columns played, the first player's first.
     """
 
-    record: Records = field(repr=False)
+    record: Records = field(repr=False, compare=False)
     moves: tuple[str, ...] = ()
     game: ClassVar[str] = "connect_four"
 
@@ -64,11 +64,7 @@ class Position:
         return {"game": self.game, "moves": list(self.moves)}
 
     def play(self, *moves: str) -> Position:
-        """The position after discs in these columns.
-
-        Raises:
-            IllegalMove: no such column, a full one, or the game is over; `place` is the move's number in the game.
-        """
+        """The position after discs in these columns. Raises IllegalMove; `place` is the move's number in the game."""
         record = self.record.copy()
         for number, move in enumerate(moves, len(self.moves) + 1):
             column = _column(move)
@@ -102,16 +98,12 @@ class Position:
     @property
     def winner(self) -> str | None:
         """ "1" or "2"; None for a draw and before the end."""
-        if self.record["state"][0] != WON:
-            return None
-        return "1" if self.to_play == "2" else "2"
+        return {"1": "2", "2": "1"}[self.to_play] if self.record["state"][0] == WON else None
 
     @property
     def result(self) -> str | None:
         """ "1-0" where the first player has won, "0-1", "1/2-1/2"; None before the end."""
-        if not self.is_over:
-            return None
-        return {"1": "1-0", "2": "0-1", None: "1/2-1/2"}[self.winner]
+        return {"1": "1-0", "2": "0-1", None: "1/2-1/2"}[self.winner] if self.is_over else None
 
     def rows(self) -> list[str]:
         """Six strings of seven, the top row first: "1", "2" or "." on each square."""
@@ -125,12 +117,6 @@ class Position:
         rows = [" ".join(row.translate({ord("1"): "X", ord("2"): "O"})) for row in self.rows()]
         turn = "first player (X)" if self.to_play == "1" else "second player (O)"
         return "\n".join([*rows, " ".join(NAMES), f"game over, {self.result}" if self.is_over else f"{turn} to move"])
-
-    def __eq__(self, other: object) -> bool:
-        return self.moves == other.moves if isinstance(other, Position) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.moves)
 
 
 def _column(move: str) -> int:

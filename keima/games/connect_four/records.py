@@ -39,14 +39,9 @@ _ESCAPED = re.compile(r"\\(.)", re.S)
 
 @dataclass(frozen=True)
 class GameRecord:
-    """One game of connect four as a record tells it.
+    """One game of connect four as a record tells it: columns, and comments by the number of moves played before them.
 
-    Attributes:
-        moves: the columns played.
-        tags: in the file's order, `Result` left out.
-        result: one of `RESULTS`.
-        comments: by the number of moves played before them.
-        source, index, first_line: the file, the game's number in it and the line it begins on, from 1.
+    `tags` leave out `Result`; `source`, `index`, `first_line` are the file, and where the game stands in it, from 1.
     """
 
     moves: tuple[str, ...] = ()
@@ -58,6 +53,8 @@ class GameRecord:
     first_line: int = 1
     game: ClassVar[str] = GAME.name
     notes: ClassVar[tuple[str, ...]] = ()
+    setup: ClassVar[dict[str, object]] = {}
+    facts: ClassVar[dict[str, object]] = {}
 
     @property
     def turns(self) -> tuple[tuple[str, str], ...]:
@@ -84,16 +81,6 @@ class GameRecord:
         """As written, with the round where one is given."""
         return ", ".join(filter(None, (self.tags.get("Event"), self.tags.get("Round"))))
 
-    @property
-    def setup(self) -> dict[str, object]:
-        """Every game begins on the empty board."""
-        return {}
-
-    @property
-    def facts(self) -> dict[str, object]:
-        """None beside those of every game."""
-        return {}
-
     def positions(self) -> Iterator[Position]:
         """The empty board, then the position after each move. Raises `IllegalMove`."""
         position = Position.start()
@@ -110,13 +97,10 @@ class GameRecord:
         return {letter: self.tags.get(name, "") for letter, name in zip(GAME.letters, names, strict=True)}
 
 
-class C4Format:
-    """The RECORDS facet."""
-
+class _C4:
     name = "C4"
 
     def read(self, stream: IO[bytes], source: str = "") -> Iterator[GameRecord | BadRecord]:
-        """The games of a stream, each as it is asked for; a broken one comes as a `BadRecord` naming its line."""
         for index, (first_line, data) in enumerate(split_games(stream), 1):
             try:
                 yield parse_game(data, source, index, first_line)
@@ -136,20 +120,12 @@ class C4Format:
         return "".join(head) + "\n" + " ".join(filter(None, [*words, record.result])) + "\n"
 
     def of_game(self, played: PlayedGame) -> GameRecord:
-        """The record of a game that was played here."""
-        first, second = played.names
-        tags = {
-            "Event": played.event,
-            "Round": str(played.number),
-            "Date": played.date,
-            "First": first,
-            "Second": second,
-            "Opening": played.opening,
-        }
+        names = ("Event", "Round", "Date", "First", "Second", "Opening")
+        texts = (played.event, str(played.number), played.date, *played.names, played.opening)
         moves = tuple(str(move) for move in played.position.moves)
-        comments = {len(moves): "; ".join(filter(None, (played.reason, *played.notes)))}
-        comments = {number: text for number, text in comments.items() if text}
-        return GameRecord(moves, {name: text for name, text in tags.items() if text}, played.result, comments)
+        told = "; ".join(filter(None, (played.reason, *played.notes)))
+        tags = {name: text for name, text in zip(names, texts, strict=True) if text}
+        return GameRecord(moves, tags, played.result, {len(moves): told} if told else {})
 
 
 def _comment(text: str | None) -> str:
@@ -159,8 +135,8 @@ def _comment(text: str | None) -> str:
 def split_games(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     """(first line, bytes) of each game: the tags of the next one begin on a line after moves, outside of comments."""
     lines: list[bytes] = []
-    first, moves, open_comment, size = 1, False, False, 0
-    number, begins = 0, True
+    first, number, size = 1, 0, 0
+    begins, moves, open_comment = True, False, False
     while line := stream.readline(LARGEST_GAME):
         number += begins
         begins = line.endswith(b"\n")
@@ -195,7 +171,11 @@ def parse_game(data: bytes, source: str, index: int, first_line: int) -> GameRec
     tags: dict[str, str] = {}
     at = len(text) - len(text.lstrip())
     while match := _TAG.match(text, at):
-        tags[match[1]] = _tag_value(match[2], _line(text, at, first_line))
+        try:
+            tags[match[1]] = str(json.loads(match[2], strict=False))
+        except ValueError as error:
+            message = f"{match[2]:.60} is no JSON string: {error}"
+            raise BadRecord(message, place=_line(text, at, first_line)) from error
         at = match.end()
     moves: list[str] = []
     comments: dict[int, str] = {}
@@ -206,9 +186,8 @@ def parse_game(data: bytes, source: str, index: int, first_line: int) -> GameRec
         if token is None or (word is not None and result):
             raise BadRecord(f"{word!r:.60} is out of place", place=_line(text, at, first_line))
         if token["comment"] is not None:
-            earlier = comments.get(len(moves))
             comment = _ESCAPED.sub(r"\1", token["comment"])
-            comments[len(moves)] = comment if earlier is None else f"{earlier} {comment}"
+            comments[len(moves)] = f"{comments[len(moves)]} {comment}" if len(moves) in comments else comment
         elif word in RESULTS:
             result = word
         elif word is not None and _COLUMNS.fullmatch(word):
@@ -220,16 +199,8 @@ def parse_game(data: bytes, source: str, index: int, first_line: int) -> GameRec
     return GameRecord(tuple(moves), tags, result or tagged, comments, source, index, first_line)
 
 
-def _tag_value(written: str, place: str) -> str:
-    try:
-        value = json.loads(written, strict=False)
-    except ValueError as error:
-        raise BadRecord(f"{written:.60} is no JSON string: {error}", place=place) from error
-    return str(value)
-
-
 def _line(text: str, at: int, first_line: int) -> str:
     return f"line {first_line + text.count(chr(10), 0, at)}"
 
 
-RECORDS = C4Format()
+RECORDS = _C4()
