@@ -6,6 +6,7 @@ kernel may not hang or leave its arrays.
 
 from __future__ import annotations
 
+import atexit
 import random
 import shutil
 import tempfile
@@ -24,8 +25,7 @@ from keima.errors import KeimaError
 from keima.games.game import GAMES
 from keima.plain import Data
 from keima.training.data.importing import import_games
-from keima.training.data.store import TestGames, split_store
-from keima.training.data.store import GameStore
+from keima.training.data.store import GameStore, TestGames, split_store
 
 RECORDS = {
     "go.sgf": "(;SZ[5]KM[6.5]RU[Japanese]HA[2]AB[bb][dd]RE[W+2.5]DT[2010-06-01]PB[a]BR[2d];W[cc];B[dc];W[cd];B[];W[])\n"
@@ -59,9 +59,11 @@ _TYPES = (pa.string(), pa.binary(), pa.int8(), pa.uint8(), pa.int64(), pa.float6
 
 @cache
 def folder() -> Path:
-    """Where everything is written; on the memory disk where there is one."""
+    """Where everything is written, away when the program ends; on the memory disk where there is one."""
     memory = Path("/dev/shm")
-    return Path(tempfile.mkdtemp(prefix="keima-fuzz-", dir=memory if memory.is_dir() else None))
+    made = tempfile.TemporaryDirectory(prefix="keima-fuzz-", dir=memory if memory.is_dir() else None)
+    atexit.register(made.cleanup)
+    return Path(made.name)
 
 
 @cache

@@ -281,6 +281,10 @@ class TestDamage:
         with pytest.raises(BadStore, match=rf"x.parquet: {name} must not be null"):
             GameStore.open(path).info()
 
+    def test_other_rows_than_the_footers_tell(self, store: GameStore) -> None:
+        with pytest.raises(BadStore, match=r"games.parquet: damaged: 3 rows, where its files say 5"):
+            GameStore(store.path, "go", store.files, (5,)).flat()
+
     def test_keys_that_are_missing_divide_nothing(self, tmp_path: Path) -> None:
         path = write(tmp_path / "x.parquet", "go", go_row(), go_row(key=None))
         with pytest.raises(BadStore, match=r"x.parquet: key must not be null"):
