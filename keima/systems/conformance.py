@@ -1,7 +1,6 @@
 """The laws a system must keep on its own: its encodings, its networks, their files, its loss.
 
-`keima.check_system` runs these and those of evaluation, folding and search (`keima.conformance`). A break raises
-`ConformanceError`, which names the law and the counterexample.
+`keima.check_system` runs these and those of evaluation, folding and search (`keima.conformance`).
 """
 
 from __future__ import annotations
@@ -25,10 +24,8 @@ from keima.systems.network import Network, NetworkEntry
 from keima.systems.registry import create
 from keima.systems.system import SYSTEMS, System
 
-ROWS = 4
-"""Positions of a batch."""
-SAME = 1e-5
-"""Between answers that should be equal but for rounding, relative to the largest."""
+ROWS = 4  # positions of a batch
+SAME = 1e-5  # between answers that should be equal but for rounding, relative to the largest
 
 
 def law(kept: object, text: str, where: str, found: object = None) -> None:

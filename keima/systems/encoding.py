@@ -1,8 +1,4 @@
-"""What every encoding offers: the bridge between a game's positions and a network's tensors.
-
-An encoding turns positions into a `Batch` of named float32 inputs, tells which policy index stands for which legal
-move, and turns per-point outputs back to the board's own orientation.
-"""
+"""What every encoding offers: the bridge between a game's positions and a network's tensors."""
 
 from __future__ import annotations
 
@@ -77,16 +73,11 @@ class Encoding(ABC):
     Positions are checked in `check` and `encode`; `write` and `write_indices` trust what they are given.
     """
 
-    name: str
-    """The name `keima planes` takes or prints: "katago", "lc0", "alphago", ..."""
-    game: str
-    """A key of `keima.games.game.GAMES`."""
-    planes: int
-    """C, the number of input planes."""
-    globals: int = 0
-    """G, the number of global inputs; 0 where the system has none."""
-    board: tuple[int, int]
-    """(H, W) of the planes of a full board, or of the one size it takes."""
+    name: str  # the name `keima planes` takes or prints: "katago", "lc0", "alphago", ...
+    game: str  # A key of `keima.games.game.GAMES`
+    planes: int  # C, the number of input planes
+    globals: int = 0  # G, the number of global inputs; 0 where the system has none
+    board: tuple[int, int]  # (H, W) of the planes of a full board, or of the one size it takes
     symmetries: tuple[int, ...] = (0,)
     """The symmetries a position may be encoded in, 0 first: 0–7 for Go, 0 alone for chess, 0 and 2 for connect four."""
     options: tuple[str, ...] = ()
@@ -173,8 +164,7 @@ class Encoding(ABC):
         """Turn a per-point output [H, W] of planes encoded under `symmetry` back to the board [ysize, xsize]."""
 
 
-BaseEncoding = Encoding
-"""The name it is derived by in docs/extending.md."""
+BaseEncoding = Encoding  # the name it is derived by in docs/extending.md
 
 
 def check_game(position: object, game: str, taker: str) -> None:

@@ -77,16 +77,11 @@ def _write_indices(moves: Array, counts: Array, symmetries: Array, places: Array
 
 
 class GoEncoding(Encoding):
-    """What the encodings of Go share: any board, its points in row order, pass last.
-
-    Args:
-        board_size: take this size only (a network's heads fix it); any size, square or not, when None.
-    """
+    """Any board, or one of `board_size` only (a network's heads fix it), its points in row order, pass last."""
 
     game = "go"
     symmetries = tuple(range(SYMMETRIES))
-    pass_move = True
-    """Whether the policy has a pass, as its last index H · W."""
+    pass_move = True  # whether the policy has a pass, as its last index H · W
 
     def __init__(self, board_size: int | None = None) -> None:
         self.board_size = board_size

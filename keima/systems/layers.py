@@ -21,8 +21,7 @@ _ACTIVATIONS: dict[str, tuple[type[nn.Module], float]] = {
 }
 """Layer, and the gain that keeps the variance of what passes through it (He et al. 2015; KataGo's `compute_gain`)."""
 
-_TRUNCATED_STD = 0.87962566103423978
-"""Standard deviation of a unit normal cut off at ±2."""
+_TRUNCATED_STD = 0.87962566103423978  # standard deviation of a unit normal cut off at ±2
 
 
 Moments = Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor, Tensor]]

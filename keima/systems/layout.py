@@ -80,15 +80,10 @@ def share(size: int, channels: int, trunk: int) -> int:
 
 
 class SystemLayout(Generic[N]):
-    """What a system's `layout.py` says of its networks.
+    """What a system's `layout.py` says of its networks."""
 
-    Attributes:
-        prunes: which of its networks can be pruned, for messages.
-        refolds: a folded network's configuration says which norms are left, so that it can still be pruned.
-    """
-
-    prunes = ""
-    refolds = False
+    prunes = ""  # which of its networks can be pruned, for messages
+    refolds = False  # a folded network's configuration says which norms are left, so that it can still be pruned
 
     def blocks(self, network: Network) -> Sequence[nn.Module] | None:
         """The blocks of the trunk, in order; None for a network that is not pruned."""
@@ -99,7 +94,7 @@ class SystemLayout(Generic[N]):
         raise NotImplementedError
 
     def widths(self, sizes: Mapping[str, int], channels: int) -> dict[str, int]:
-        """Group → channels to keep, for a trunk of `channels`; the same for all where there is but one width."""
+        """Group → channels to keep, for a trunk of `channels`; here, the same for all."""
         return dict.fromkeys(sizes, channels)
 
     def narrower(self, network: N, layout: Layout, sizes: Mapping[str, int]) -> Network:

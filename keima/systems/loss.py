@@ -5,14 +5,13 @@ weighted sum. Everything is computed in float32, whatever precision the network 
 logits. Each system's own terms and weights, with their sources, stand in its folder's `loss.py`.
 
 **L2.** A term c‖θ‖² is left to the optimiser by default: SGD's weight decay of 2c adds the same 2cθ to the gradient
-(`weight_decay`). With `l2=c` the loss computes the term itself; then leave the optimiser's at 0. Of AdamW's decoupled
-decay neither is true.
+(AdamW's decoupled decay does not). With `l2=c` the loss computes the term itself; then leave the optimiser's at 0.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Protocol
@@ -26,8 +25,6 @@ from keima.systems.network import Network
 from keima.systems.system import SYSTEMS, system_of
 from keima.systems.targets import TensorBatch
 
-L2 = 1e-4
-"""c of the AlphaGo Zero paper."""
 _LEAST = 1e-6  # divides the sum of a term without targets, which is 0
 
 
@@ -48,8 +45,7 @@ class Samples:
     weights: Tensor  # 1 where the target is there, 0 where it is missing
 
 
-Term = Callable[[Any, TensorBatch], Samples]
-"""(outputs of `forward`, batch) → the term of each position."""
+Term = Callable[[Any, TensorBatch], Samples]  # (outputs of `forward`, batch) → the term of each position
 Share = Callable[[Tensor], Tensor]
 
 
@@ -91,15 +87,12 @@ class Loss:
     parameters: tuple[Tensor, ...] = field(default=(), repr=False)
 
     def __call__(self, outputs: Any, batch: TensorBatch, share: Share | None = None) -> LossTerms:
-        """The loss of what `network.forward` returned for a batch of tensors.
+        """The loss of what `network.forward` returned for a batch of tensors on the same device.
 
-        Args:
-            outputs: of `network.forward`.
-            batch: of the same positions, on the same device.
-            share: where this batch is a part of a larger one (several processes): takes how many positions have each
-                term's target here (float32 [terms]), and returns what to divide their sums by instead, the mean of
-                these numbers over the parts. Then the mean of the parts' losses, and of their gradients, is the large
-                batch's, however unevenly missing targets are spread.
+        `share`, where this batch is a part of a larger one (several processes), takes how many positions have each
+        term's target here (float32 [terms]), and returns what to divide their sums by instead, the mean of these
+        numbers over the parts. Then the mean of the parts' losses, and of their gradients, is the large batch's,
+        however unevenly missing targets are spread.
         """
         samples = {name: each.term(outputs, batch) for name, each in self.terms.items()}
         present = torch.stack([(found.weights > 0).sum().float() for found in samples.values()])
@@ -109,28 +102,13 @@ class Loss:
             named[name] = (found.losses * found.weights).sum() / divisor
         total = torch.stack([self.terms[name].weight * loss for name, loss in named.items()]).sum()
         if self.l2:
-            named["l2"] = squared_norm(self.parameters)
+            named["l2"] = torch.stack([parameter.float().square().sum() for parameter in self.parameters]).sum()
             total = total + self.l2 * named["l2"]
         return LossTerms(total, named, dict(zip(samples, present, strict=True)))
 
 
-def weight_decay(l2: float = L2) -> float:
-    """The weight decay of SGD that does what c‖θ‖² in the loss does: 2c."""
-    return 2 * l2
-
-
-def squared_norm(parameters: Iterable[Tensor]) -> Tensor:
-    """‖θ‖², float32 scalar."""
-    return torch.stack([parameter.float().square().sum() for parameter in parameters]).sum()
-
-
 def loss_for(network: Network, weights: Mapping[str, float] | None = None, *, l2: float = 0.0) -> Loss:
-    """The loss of a network's system.
-
-    Args:
-        network: which is trained.
-        weights: by term, in place of the system's own; 0 switches a term off.
-        l2: c of an explicit c‖θ‖², 0 to leave it to the optimiser's weight decay.
+    """The loss of a network's system, some terms with other weights than its own (0: switched off); `l2` as in `Loss`.
 
     Raises:
         BadRequest: a system without a loss, or a weight for a term that its loss does not have.

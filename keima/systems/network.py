@@ -30,22 +30,14 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Pedigree:
-    """Where a network comes from.
+    """Where a network comes from."""
 
-    Attributes:
-        name: its maker's ("g170-b6c96-s175395328-d26788732"), or the registry's.
-        origin: the file it was read from, or "created" for fresh weights.
-        format: the file format and its version ("KataGo model version 8").
-        sha256: of the file as read, hex; empty for fresh weights.
-        licence: as far as the file says; "unknown" otherwise.
-        details: whatever else the file says of itself (training steps, engine versions).
-    """
-
-    name: str
-    origin: str = "created"
-    format: str = ""
-    sha256: str = ""
-    licence: str = "unknown"
+    name: str  # its maker's ("g170-b6c96-s175395328-d26788732"), or the registry's
+    origin: str = "created"  # the file it was read from, or "created" for fresh weights
+    format: str = ""  # the file format and its version ("KataGo model version 8")
+    sha256: str = ""  # of the file as read, hex; empty for fresh weights
+    licence: str = "unknown"  # as far as the file says; "unknown" otherwise
+    # whatever else the file says of itself (training steps, engine versions)
     details: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -64,28 +56,17 @@ class Heads:
 
 
 class Network(nn.Module):
-    """Base class of the family's networks.
+    """Base class of the family's networks."""
 
-    Attributes:
-        system: a key of `keima.systems.system.SYSTEMS`, whose loss and search are this network's.
-        encoding: makes this network's inputs.
-        pedigree: where the weights come from.
-        config: what it was made of, see `NetworkKind`.
-        input_names: names of `forward`'s tensor arguments, in order, as in `Batch.inputs`.
-        output_names: names of the fields of `forward`'s result that hold tensors, in order.
-        has_pass: the policy has a logit for the pass (Go); AlphaGo's need not have one.
-        for_playouts: the policy only plays positions out: it neither plays alone nor teaches.
-        folded: norm that was folded away → convolution that took it over (`keima.compress.fold`).
-    """
-
-    system: str
-    encoding: Encoding
-    pedigree: Pedigree
-    config: Any
-    input_names: tuple[str, ...] = ("planes",)
-    output_names: tuple[str, ...]
-    has_pass: bool = True
-    for_playouts: bool = False
+    system: str  # a key of `keima.systems.system.SYSTEMS`, whose loss and search are this network's
+    encoding: Encoding  # makes this network's inputs
+    pedigree: Pedigree  # where the weights come from
+    config: Any  # what it was made of, see `NetworkKind`
+    input_names: tuple[str, ...] = ("planes",)  # names of `forward`'s tensor arguments, in order, as in `Batch.inputs`
+    output_names: tuple[str, ...]  # names of the fields of `forward`'s result that hold tensors, in order
+    has_pass: bool = True  # the policy has a logit for the pass (Go); AlphaGo's need not have one
+    for_playouts: bool = False  # the policy only plays positions out: it neither plays alone nor teaches
+    # norm that was folded away → convolution that took it over (`keima.compress.fold`)
     folded: Mapping[str, str] = MappingProxyType({})
 
     def choices(self, position: Position, policy: Mapping[str, float]) -> list[str]:
@@ -142,11 +123,7 @@ class NetworkKind:
         return network.config.to_json() if hasattr(network.config, "to_json") else asdict(network.config)
 
     def from_json(self, data: Fields) -> Network:
-        """A fresh network from what `to_json` said.
-
-        Raises:
-            BadWeights: a value of another type than the configuration's.
-        """
+        """A fresh network from what `to_json` said; raises BadWeights for a value of another type than it has."""
         make: Callable[..., Network] = self.network
         if self.config is None:
             hints = get_type_hints(self.network.__init__)
@@ -182,8 +159,7 @@ class NetworkTable:
     own: Mapping[str, str] = field(default_factory=dict)
 
 
-_MAX_FLOAT = 3e38
-"""Beyond it, float32 has no numbers."""
+_MAX_FLOAT = 3e38  # beyond it, float32 has no numbers
 
 
 def _mistyped(value: object, hint: Any, place: str = "") -> str:

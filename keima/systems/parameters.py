@@ -197,11 +197,7 @@ class Parameters:
         return self.root_options.get(name.removeprefix("root_"), 0.0)
 
     def changed(self, **numbers: Number) -> Parameters:
-        """These parameters with some of the numbers in place of their own.
-
-        Raises:
-            BadRequest: an unknown name, or a number out of range.
-        """
+        """These parameters with some other numbers; raises BadRequest for an unknown name or a number out of range."""
         groups: dict[str, dict[str, Number]] = {}
         leaf, root = dict(self.leaf_options), dict(self.root_options)
         for name, number in numbers.items():
@@ -249,8 +245,7 @@ _WANTED: dict[type[Number], str] = {
 }
 _CODES: dict[type[Number], tuple[int, ...]] = {bool: (0, 1), Choice: tuple(Choice)}
 
-RECORD = np.dtype([(name, np.float64) for name in NUMBERS])
-"""The numbers as kernels read them."""
+RECORD = np.dtype([(name, np.float64) for name in NUMBERS])  # the numbers as kernels read them
 
 
 def _check_kind(name: str, number: object, kind: type[Number]) -> None:

@@ -21,8 +21,7 @@ PlayOut = Callable[[Record, Record, NDArray[np.uint64]], float]
 class PlayoutPolicy(Protocol):
     """A fast policy."""
 
-    weights: Records
-    """[1], what `Playouts.play_out` reads"""
+    weights: Records  # [1], what `Playouts.play_out` reads
 
 
 @dataclass(frozen=True)

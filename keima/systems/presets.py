@@ -31,7 +31,6 @@ class _Presets(Mapping[str, Parameters]):
 
 
 PRESETS = _Presets()
-"""The presets by name."""
 
 
 def parameter_names() -> list[str]:
@@ -105,11 +104,7 @@ def _is_preset(parameters: Parameters, name: str) -> bool:
 
 
 def playouts_of(game: str) -> Playouts:
-    """The playouts of a game.
-
-    Raises:
-        BadRequest: no system has any.
-    """
+    """The playouts of a game; raises BadRequest if no system has any."""
     for system in SYSTEMS.values():
         if system.playouts is not None and system.playouts.game == game:
             return system.playouts

@@ -52,9 +52,7 @@ def config_to_json(network: Network) -> Data:
 def from_config(name: str, data: Fields) -> Network:
     """A fresh network of a kind, by its name, from what `config_to_json` said.
 
-    Raises:
-        UnsupportedNetwork: no such kind.
-        BadWeights: the data does not describe one.
+    Raises UnsupportedNetwork if there is no such kind, BadWeights if the data does not describe one.
     """
     kind = next((kind for table in _tables(name) for kind in table.kinds if kind.name == name), None)
     if kind is None:
@@ -129,9 +127,7 @@ class Description:
 def describe(network: Network | str) -> Description:
     """Count a network, or one of the registry by name, which is made without its weights, so that any size is quick.
 
-    Raises:
-        BadRequest: an unknown name.
-        UnsupportedNetwork: a network of a class that is not registered.
+    Raises BadRequest for an unknown name, UnsupportedNetwork for a network of a class that is not registered.
     """
     if isinstance(network, str):
         with torch.device("meta"):

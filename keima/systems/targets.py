@@ -18,8 +18,7 @@ A = TypeVar("A", bound="NDArray[Any] | Tensor")
 
 TARGETS = frozenset({"policy", "value", "score", "ownership", "moves_left"})
 """What a game's records may tell (`FlatGames.tells`) and a loss may ask for."""
-NO_MOVE = -1
-"""In `TrainingBatch.policy`, where no move is to be learned."""
+NO_MOVE = -1  # in `TrainingBatch.policy`, where no move is to be learned
 
 
 @dataclass(frozen=True, eq=False)

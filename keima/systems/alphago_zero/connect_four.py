@@ -8,11 +8,9 @@ game's moves. The value is the expected outcome, so that a draw is 0; a network 
     plane 1   the opponent's discs
     plane 2   all ones if the first player is to move
 
-After d d c (second player to move), row 0 being the top: plane 0 has a
-1 at row 4, column 3; plane 1 at row 5, columns 2 and 3; plane 2 is zero. The policy has a logit a column, a to g. The
-one symmetry beside 0 is 2, left to right.
-
-Shapes: N positions, C channels, H × W = 6 × 7 squares.
+After d d c (second player to move), row 0 being the top: plane 0 has a 1 at row 4, column 3; plane 1 at row 5, columns
+2 and 3; plane 2 is zero. The policy has a logit a column, a to g. The one symmetry beside 0 is 2, left to right. N
+positions, C channels, H × W = 6 × 7 squares.
 """
 
 from __future__ import annotations

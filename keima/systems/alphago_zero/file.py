@@ -16,8 +16,6 @@ into the weights and the mean, so networks trained with a scale can be written t
 
 Version 2 (ELF OpenGo) is the same, with a value for Black in place of the side to move.
 
-`_layers` lists the layers in the file's order; each knows its lines and its tensors, both ways.
-
 Leela Zero's rows run from the bottom of the board to the top, keima's from the top down. The arrays are turned over on
 the way in and out (every 3×3 kernel top to bottom, the linear layers' points by row), which leaves the answers as
 they are.
@@ -77,8 +75,7 @@ def read_leela_zero(path: str | os.PathLike[str]) -> LeelaZeroNetwork:
 def write_leela_zero(network: Network, path: str | os.PathLike[str]) -> None:
     """Write a network that Leela Zero loads; gzipped where the name ends in .gz, whole or not at all.
 
-    Version 2 for a network with `value_for_black`, else version 1. Numbers are written with nine significant digits,
-    which read back as the same float32.
+    Numbers are written with nine significant digits, which read back as the same float32.
 
     Raises:
         UnsupportedNetwork: not a Leela Zero network, or a value head's hidden layer of a width other than 256.

@@ -34,8 +34,7 @@ from keima.systems.go_points import GoEncoding, plane_steps
 _Ints: TypeAlias = NDArray[np.int64]
 _Floats: TypeAlias = NDArray[np.float32]
 
-BOARDS = RECENT
-"""T, the number of boards shown, the current one first: 8."""
+BOARDS = RECENT  # T, the number of boards shown, the current one first: 8
 
 
 def _ago(t: int) -> str:
@@ -138,11 +137,8 @@ class LeelaZeroEncoding(AlphaGoZeroEncoding):
     """Leela Zero's inputs: `LEELA_ZERO_PLANES`, no globals.
 
     Leela Zero counts rows from the bottom, so the transpositions among its symmetries are about the other diagonal:
-    its 0–3 are ours, its 4, 5, 6, 7 are our 7, 6, 5, 4. A network read from its file answers to its numbers
-    (`heatmap 4`), so that networks made here do the same; the planes alone (`keima planes leela-zero`) follow ours,
-    and so do `write` and `write_indices`.
-
-    With `leelaz_symmetries`, `encode`, `legal_moves` and `restore` number the symmetries as Leela Zero does.
+    its 0–3 are ours, its 4, 5, 6, 7 are our 7, 6, 5, 4. With `leelaz_symmetries`, as networks have it, `encode`,
+    `legal_moves` and `restore` number them so (leelaz's `heatmap 4`); `write` and `write_indices` follow ours.
     """
 
     name = "leela-zero"

@@ -3,9 +3,7 @@
 Source: Leela Zero 0.17, `src/Network.cpp` and `src/CPUPipe.cpp`. It departs from the paper in three ways: the colour to
 move takes two planes (all ones if Black moves; all ones if White moves); batch norm has no scale (the file holds
 convolution biases, means and variances); a version 2 file (used by ELF OpenGo) gives the value for Black.
-
-Leela Zero counts rows from the bottom of the board. Here row 0 is the top, as everywhere in keima; the reader of its
-files turns the weights over (`keima.systems.alphago_zero.file`), so the network answers the same.
+Leela Zero counts rows from the bottom of the board; `file.py` turns the weights over, as row 0 is the top in keima.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ z is the outcome in [−1, 1] and v the value, both of the side to move; π the 
 teacher's policy) and p the policy; θ the weights, c = 1e-4. Source: Silver et al., Nature 550 (2017), Methods,
 "Optimization". Leela Zero's networks, and the trunks of the comparison, learn the same.
 
-c‖θ‖² is left to SGD's weight decay of 2c (`keima.systems.loss`). When it learns from human games, where many positions
-share one outcome, the paper weighs the value by 0.01 (Methods, "Supervised learning"): `value = 0.01` in a recipe's
-[loss].
+c‖θ‖² is left to SGD's weight decay of 2c (`keima.systems.loss`). Learning from human games, where many positions share
+one outcome, the paper weighs the value by 0.01 (Methods, "Supervised learning"): `value = 0.01` in a recipe's [loss].
 """
 
 from __future__ import annotations

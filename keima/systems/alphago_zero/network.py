@@ -12,8 +12,8 @@ The paper's study (Fig. 4) crosses two choices, and so does this file:
     sep-res    `AlphaGoZeroSeparateNetworks(tower="residual")`      a policy network and a value network
     sep-conv   `AlphaGoZeroSeparateNetworks(tower="convolution")`   the same, without skip connections
 
-The blocks and heads stand in `keima.systems.layers`, as other trunks are compared under the same. Shapes: N positions,
-C channels, H × W points with H = W = `board_size`, A = H·W + 1 moves, pass last.
+The blocks and heads stand in `keima.systems.layers`. Shapes: N positions, C channels, H × W points with H = W =
+`board_size`, A = H·W + 1 moves, pass last.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def build_tower(kind: str, blocks: int, channels: int) -> nn.Sequential:
 
 
 class _AlphaGoZero(TwoHeadNetwork):
-    """What both classes are made of, once `_build` has made their layers."""
+    """What both classes share; `_build` makes their layers."""
 
     system = "alphago-zero"
 
@@ -123,6 +123,7 @@ _PAPER = "Silver et al., Nature 550 (2017)"
 _LINEAR = "the heads' linear layers"
 _SMALL = {"blocks": 2, "channels": 8, "board_size": 9, "value_hidden": 16}
 _DUAL, _SEPARATE = "alphago-zero", "alphago-zero-separate"
+_PLAIN = "one tower of 12 convolutions without skip connections, two heads"
 
 
 def _entry(name: str, kind: str, blocks: int, tower: str, note: str) -> NetworkEntry:
@@ -137,13 +138,7 @@ NETWORKS = NetworkTable(
     entries=(
         _entry("alphago-zero", _DUAL, 19, "residual", "dual-res, “20 blocks”"),
         _entry("alphago-zero-40", _DUAL, 39, "residual", "dual-res, “40 blocks”"),
-        _entry(
-            "alphago-zero-dual-conv",
-            _DUAL,
-            11,
-            "convolution",
-            "one tower of 12 convolutions without skip connections, two heads",
-        ),
+        _entry("alphago-zero-dual-conv", _DUAL, 11, "convolution", _PLAIN),
         _entry("alphago-zero-sep-res", _SEPARATE, 19, "residual", "two residual networks"),
         _entry("alphago-zero-sep-conv", _SEPARATE, 11, "convolution", "two networks of 12 convolutions"),
     ),

@@ -63,11 +63,7 @@ def read_bytes(path: FilePath, limit: int = MAX_BYTES) -> bytes:
 
 
 def read_head(path: FilePath, size: int = 4096) -> bytes:
-    """The first `size` bytes of the contents (fewer when the file is shorter), decompressed as by `read_bytes`.
-
-    Raises:
-        BadWeights: the file cannot be read, or its first bytes are corrupt as gzip.
-    """
+    """The first `size` bytes of the contents (fewer when the file is shorter); otherwise as `read_bytes`."""
     with _opened(path) as file:
         packed = file.read(size)
         if not packed.startswith(_GZIP_MAGIC):
@@ -119,11 +115,7 @@ def atomic_write(path: FilePath, data: bytes) -> None:
 
 
 def sha256_of(path: FilePath) -> str:
-    """SHA-256 of the file as it lies on disk, as 64 hex digits.
-
-    Raises:
-        BadWeights: the file cannot be read.
-    """
+    """SHA-256 of the file as it lies on disk, as 64 hex digits; raises BadWeights if it cannot be read."""
     digest = hashlib.sha256()
     with _opened(path) as file:
         while chunk := file.read(_CHUNK):

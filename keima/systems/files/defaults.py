@@ -1,11 +1,6 @@
-"""The networks that come with keima: the ones used where none is named, and where each of them comes from.
+"""The networks that come with keima, used where none is named; how they were made: docs/default-networks.md.
 
-    >>> from keima.systems.files.defaults import DEFAULT_NETWORKS
-    >>> sorted(DEFAULT_NETWORKS)
-    ['chess', 'go']
-
-A file is known by its SHA-256 wherever it lies, and `keima.load` gives it the pedigree that stands here. How they were
-made, and how strong they are: docs/default-networks.md.
+A file is known by its SHA-256 wherever it lies, and `keima.load` gives it the pedigree that stands here.
 """
 
 from __future__ import annotations
@@ -21,8 +16,7 @@ from keima.systems.files.contents import sha256_of
 if TYPE_CHECKING:
     from keima.systems.network import Pedigree
 
-FOLDER = Path(__file__).parents[1] / "default"
-"""Where the files lie."""
+FOLDER = Path(__file__).parents[1] / "default"  # Where the files lie
 _OTHERS = "name a network file (--net FILE): KataGo .bin.gz or Leela Zero .txt.gz for Go, Lc0 or Maia .pb.gz for chess"
 
 
@@ -37,12 +31,6 @@ class DefaultNetwork:
     recipe: str = ""  # what made it, as a path in keima's repository
     teacher: str = ""  # whose answers it learned; empty where it learned from games alone
     training_data: str = ""
-
-    @property
-    def details(self) -> dict[str, str]:
-        """What its pedigree says beyond name and licence."""
-        told = {"recipe": self.recipe, "teacher": self.teacher, "training_data": self.training_data}
-        return {name: text for name, text in told.items() if text}
 
 
 DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
@@ -98,6 +86,7 @@ def with_known_pedigree(pedigree: Pedigree) -> Pedigree:
     """The pedigree of a file as read, completed for one of the default networks."""
     for known in DEFAULT_NETWORKS.values():
         if known.sha256 and known.sha256 == pedigree.sha256:
-            details = {**pedigree.details, **known.details}
+            told = {"recipe": known.recipe, "teacher": known.teacher, "training_data": known.training_data}
+            details = {**pedigree.details, **{name: text for name, text in told.items() if text}}
             return replace(pedigree, name=known.name, licence=known.licence, details=details)
     return pedigree

@@ -9,8 +9,7 @@ header naming each tensor's type, shape and place, then the tensors. Nothing in 
                      for a network from `keima.compress.fold` "folded": norm's name → convolution that took it over}
     keima.pedigree   JSON: the fields of `Pedigree`
 
-Tensor names are those of the module's `state_dict`; a file must hold exactly the network's tensors, each of its shape
-and type.
+A file must hold exactly the tensors of the module's `state_dict`, each of its shape and type.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ from keima.systems.network import Network, Pedigree
 from keima.systems.registry import config_to_json, example_inputs, from_config, kind_of
 
 VERSION = "1"
-_MAX_HEADER = 100_000_000
-"""safetensors' own limit on the header."""
+_MAX_HEADER = 100_000_000  # safetensors' own limit on the header
 _MAX_TENSORS = 16_384
 _MAX_SIDE = 19
 
@@ -116,9 +114,8 @@ def _metadata(data: bytes) -> dict[str, str]:
         raise BadWeights(f"the header should have {length:,} bytes; the file ends before")
     metadata = _parse(data[8 : 8 + length], "header").get("__metadata__")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("keima.network"), str):
-        raise UnsupportedNetwork(
-            "a safetensors file of another program: its header does not say which network it holds"
-        )
+        message = "a safetensors file of another program: its header does not say which network it holds"
+        raise UnsupportedNetwork(message)
     if metadata.get("keima.version") != VERSION:
         found = str(metadata.get("keima.version"))[:20]
         raise UnsupportedNetwork(f"version {found!r} of keima's format; this keima reads {VERSION!r}")

@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 from keima.errors import BadWeights, UnsupportedNetwork
 from keima.plain import Data, Fields
 
-VERSIONS = range(8, 18)
-"""The model versions keima runs: those that take inputs V7 (22 planes, 19 globals)."""
+VERSIONS = range(8, 18)  # the model versions keima runs: those that take inputs V7 (22 planes, 19 globals)
 
 PLANES, GLOBALS, METADATA = 22, 19, 192
 """Channels of the three inputs (`cpp/neuralnet/nninputs.h`, `sgfmetadata.h`)."""
@@ -53,17 +52,14 @@ class ResidualConfig:
 
 @dataclass(frozen=True)
 class PoolingConfig:
-    """A residual block whose middle gets a bias from `pooled` channels pooled over the whole board.
-
-    `kernels`: of the regular, the pooled and the last convolution.
-    """
+    """A residual block whose middle gets a bias from `pooled` channels pooled over the whole board."""
 
     channels: int
     pooled: int
     first: NormConfig = NormConfig()
     pool: NormConfig = NormConfig()
     second: NormConfig = NormConfig()
-    kernels: tuple[int, int, int] = (3, 3, 3)
+    kernels: tuple[int, int, int] = (3, 3, 3)  # of the regular, the pooled and the last convolution
 
 
 @dataclass(frozen=True)
@@ -79,16 +75,14 @@ class BottleneckConfig:
 
 @dataclass(frozen=True)
 class AttentionConfig:
-    """Self-attention over the points, `heads` queries sharing `key_value_heads` keys and values.
-
-    `rotary`: "none", "fixed" (half the pairs follow the row, half the column; base `theta`) or "learned" (a frequency
-    in x and y for each pair of each key-value head).
-    """
+    """Self-attention over the points, `heads` queries sharing `key_value_heads` keys and values."""
 
     heads: int
     key_value_heads: int
     key_channels: int
     value_channels: int
+    # "none", "fixed" (half the pairs follow the row, half the column; base `theta`) or "learned" (a frequency in x and
+    # in y for each pair of each key-value head)
     rotary: str = "fixed"
     theta: float = 100.0
     epsilon: float = 1e-6
@@ -150,8 +144,7 @@ class Multipliers:
     shortterm_score_error: float = 150.0
 
 
-BEFORE_13 = Multipliers(shortterm_score_error=30.0)
-"""Multipliers of versions 8 to 12, which do not write them."""
+BEFORE_13 = Multipliers(shortterm_score_error=30.0)  # multipliers of versions 8 to 12, which do not write them
 
 
 @dataclass(frozen=True)
@@ -199,11 +192,7 @@ class KataGoConfig:
 
     @staticmethod
     def from_json(data: Fields) -> KataGoConfig:
-        """The config that `to_json` described.
-
-        Raises:
-            BadWeights: the data does not describe one.
-        """
+        """The config that `to_json` described; raises BadWeights if the data describes none."""
         try:
             config = _from_json(data)
         except (KeyError, TypeError) as error:
@@ -215,11 +204,7 @@ class KataGoConfig:
 
 def policy_outputs(version: int) -> tuple[int, ...]:
     """The policy head sizes that a model version may have (`PolicyHeadDesc` in `cpp/neuralnet/desc.cpp`)."""
-    if version >= 17:
-        return (2, 4)
-    if version == 16:
-        return (4,)
-    return (2,) if version >= 12 else (1,)
+    return (2, 4) if version >= 17 else (4,) if version == 16 else (2,) if version >= 12 else (1,)
 
 
 _KINDS: dict[str, Any] = {name: kind for name, kind in globals().items() if is_dataclass(kind)}

@@ -1,9 +1,9 @@
 """KataGo's own network files (`.bin.gz`, `.txt.gz`, or unpacked) ↔ `KataGoNetwork`, model versions 8 to 17.
 
 `_network` describes the whole file, top to bottom: the layers stand in a fixed order, each as a name, its sizes and its
-floats; convolutions as y, x, in, out and matrices as in, out. The same description reads and writes: `Tokens`
-(`keima.systems.katago.file_tokens`) takes what the network holds and returns what the file holds. When reading, the
-configurations that go in are blank, and those that come out are the file's.
+floats; convolutions as y, x, in, out and matrices as in, out. The same description reads and writes: `Tokens` takes
+what the network holds and returns what the file holds. When reading, the configurations that go in are blank, and those
+that come out are the file's.
 
 Order and checks are those of KataGo's `cpp/neuralnet/desc.cpp`; the layers' names those of its present exporter
 (`python/export_model_pytorch.py`), so its files come back to the byte. Older files (g170) name them otherwise. Names
@@ -50,8 +50,7 @@ from keima.systems.network import Network, Pedigree
 _HEAD = re.compile(rb"\s*[!-~]*[A-Za-z_][!-~]*\s+[0-9]{1,4}\s+[0-9]{1,4}\s+[0-9]{1,4}\s+([0-9.]+\s|[A-Za-z])")
 _MAX_NAME = 96
 _MAX_BLOCKS = 1024
-_MAX_DEPTH = 8
-"""Nested bottlenecks inside each other; KataGo's own have one level."""
+_MAX_DEPTH = 8  # nested bottlenecks inside each other; KataGo's own have one level
 
 _ACTIVATIONS = {
     "ACTIVATION_IDENTITY": "identity",
@@ -90,8 +89,7 @@ def read_katago(path: str | os.PathLike[str]) -> KataGoNetwork:
 def write_katago(network: Network, path: str | os.PathLike[str]) -> None:
     """Write a file that KataGo loads: binary when the name holds `.bin`, else text; gzipped when it ends in `.gz`.
 
-    The weights are exactly those of the network, and the file is written whole or not at all. KataGo tells binary from
-    text by the name, so keep the ending.
+    The file is written whole or not at all. KataGo tells binary from text by the name, so keep the ending.
 
     Raises:
         UnsupportedNetwork: not a KataGo network, or the name ends in none of .bin, .bin.gz, .txt, .txt.gz.
@@ -113,11 +111,7 @@ FORMATS = (Format("KataGo model versions 8–17 (.bin.gz, .txt.gz)", looks_like_
 
 
 def decode_katago(data: bytes, source: str = "network") -> KataGoNetwork:
-    """The network in the unpacked contents of a KataGo file.
-
-    Raises:
-        BadWeights, UnsupportedNetwork: as by `read_katago`; `source` names the file in them.
-    """
+    """The network in the unpacked contents of a KataGo file; errors as by `read_katago`, in which `source` names it."""
     tokens = TokenReader(data, source)
     name, config = _network(tokens, "", None)
     tokens.finish()

@@ -1,9 +1,8 @@
-"""The lowest level of KataGo's file format: words, numbers and float blocks in one long string.
+"""The lowest level of KataGo's file format: words between white space, and blocks of floats.
 
-Text files are words between white space. Binary files are the same, but each block of floats is `@BIN@` followed by
-little-endian float32 (`readFloats` in KataGo's `cpp/neuralnet/desc.cpp`). `TokenReader` and `TokenWriter` have the same
-methods: each takes what the network holds there, which the writer writes and the reader ignores, and returns what the
-file holds there. So one description of the format (`keima.systems.katago.file`) serves both.
+In binary files a block is `@BIN@` and little-endian float32 (`readFloats` in KataGo's `cpp/neuralnet/desc.cpp`).
+`TokenReader` and `TokenWriter` have the same methods: each takes what the network holds there, which the writer writes
+and the reader ignores, and returns what the file holds there.
 """
 
 from __future__ import annotations
@@ -35,35 +34,23 @@ class TokenReader:
     """Reads words and float blocks in order; raises BadWeights, which says where, for what is missing or wrong.
 
     No size in the file is believed before the bytes for it are known to be there.
-
-    Attributes:
-        data: the whole unpacked file.
-        source: its name, for messages.
-        at: offset of the next byte.
-        layer: name of the layer being read.
-        state: the float blocks read so far, as tensors.
     """
 
     def __init__(self, data: bytes, source: str) -> None:
-        self.data = data
-        self.source = source
-        self.at = 0
-        self.layer = "header"
-        self.state: dict[str, Tensor] = {}
+        self.data = data  # the whole unpacked file
+        self.source = source  # its name, for messages
+        self.at = 0  # offset of the next byte
+        self.layer = "header"  # name of the layer being read
+        self.state: dict[str, Tensor] = {}  # the float blocks read so far
         self._binary: bool | None = None
-
-    @property
-    def place(self) -> str:
-        """Layer and byte."""
-        return f"{self.layer}, byte {self.at:,}"
 
     def error(self, message: str) -> BadWeights:
         """The error for what was found at the present place."""
-        return BadWeights(message, source=self.source, place=self.place)
+        return BadWeights(message, source=self.source, place=f"{self.layer}, byte {self.at:,}")
 
     def unsupported(self, message: str) -> UnsupportedNetwork:
         """The same for what is well-formed and not run."""
-        return UnsupportedNetwork(message, source=self.source, place=self.place)
+        return UnsupportedNetwork(message, source=self.source, place=f"{self.layer}, byte {self.at:,}")
 
     def word(self, what: str, word: str = "") -> str:
         """The next printable word; `what` says what it should be."""
@@ -181,11 +168,9 @@ class TokenReader:
 
 
 class TokenWriter:
-    """Writes the same, one word a line as KataGo's exporter does.
+    """Writes the tensors of `state`, one word a line as KataGo's exporter does; floats as `@BIN@` blocks if `binary`.
 
-    Attributes:
-        state: the network's tensors by name.
-        binary: write floats as `@BIN@` blocks; else as text with nine digits, which give back the same float32.
+    Text has nine digits, which give back the same float32.
     """
 
     def __init__(self, state: Mapping[str, Tensor], binary: bool) -> None:

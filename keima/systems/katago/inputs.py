@@ -92,8 +92,7 @@ GLOBALS: list[tuple[int, str, str]] = [
 
 PLANE_COUNT = 22
 GLOBAL_COUNT = 19
-KOMI_MARGIN = 20.0
-"""Komi is clipped to the board's area and this many points."""
+KOMI_MARGIN = 20.0  # komi is clipped to the board's area and this many points
 HISTORY_TURNS = 5
 _RANGES = {"policy_optimism": (0.0, 1.0), "playout_doubling_advantage": (-3.0, 3.0)}
 """Options that are numbers; KataGo's networks are trained with playout-doubling advantages up to 3."""
@@ -336,16 +335,13 @@ def encode_katago(
 class KataGoEncoding(GoEncoding):
     """Positions as KataGo's networks see them; see `PLANES` and `GLOBALS`.
 
-    Human networks take `metadata` float32 [N, 192] as well. The context: no_result_allowed, bool [N] (simple ko or
+    Human networks (`metadata`) take a row float32 [N, 192] as well. With `pass_alive_suicide`, a flag of version 17
+    files, areas are as if suicide of several stones were legal. The context: no_result_allowed, bool [N] (simple ko or
     territory scoring), and policy_optimism, float32 [N].
 
     Options to `bind`: `profile` (human networks, which need one; a name as in `keima.systems.katago.metadata`),
     `policy_optimism` (0 to 1; always 0 with metadata, as KataGo has it) and `playout_doubling_advantage` (−3 to 3 for
     the side to move).
-
-    Args:
-        metadata: for a human network.
-        pass_alive_suicide: areas as if suicide of several stones were legal (a flag of version 17 files).
     """
 
     name = "katago"
@@ -375,10 +371,9 @@ class KataGoEncoding(GoEncoding):
         return bound
 
     def check(self, position: Any) -> None:
-        """Raise `UnsupportedPosition` unless it is a Go position under rules that KataGo's networks know.
+        """Raise `UnsupportedPosition` unless it is a Go position under rules that KataGo's networks know, of any size.
 
-        Every board size will do. As in KataGo (`ModelDesc::getSupportedRules` in `cpp/neuralnet/desc.cpp`), no network
-        knows ko SPIGHT, nor a button under territory scoring.
+        They are those of KataGo's `ModelDesc::getSupportedRules` (`cpp/neuralnet/desc.cpp`).
         """
         super().check(position)
         rules = position.rules

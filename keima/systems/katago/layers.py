@@ -66,8 +66,7 @@ class NormAct(nn.Module, BatchStatistics):
     evaluation.
     """
 
-    momentum = 0.01
-    """Share of the newest batch in the running statistics (KataGo: 0.001, for far longer runs than ours)."""
+    momentum = 0.01  # KataGo: 0.001, for far longer runs than ours
 
     running_mean: Tensor
     running_var: Tensor
@@ -87,12 +86,7 @@ class NormAct(nn.Module, BatchStatistics):
         """[N, C, H, W] → [N, C, H, W]."""
         if self.config.statistics and self.training:
             return board.on_board(self.act(self._batch_norm(x, board)))
-        scale, bias = self.merged()
-        if scale is not None:
-            x = x * scale[:, None, None]
-        if bias is not None:
-            x = x + bias[:, None, None]
-        return board.on_board(self.act(x))
+        return board.on_board(self.act(_affine(x, *self.merged())))
 
     def merged(self) -> tuple[Tensor | None, Tensor | None]:
         """The scale and bias [C] of evaluation, statistics folded in; None for a scale of 1 or a bias of 0."""
@@ -118,9 +112,7 @@ class NormAct(nn.Module, BatchStatistics):
         with torch.no_grad():
             mean.lerp_(batch_mean, self.momentum)
             var.lerp_(batch_var, self.momentum)
-        x = centred * torch.rsqrt(batch_var + epsilon)[:, None, None]
-        x = x if self.weight is None else x * self.weight[:, None, None]
-        return x if self.bias is None else x + self.bias[:, None, None]
+        return _affine(centred * torch.rsqrt(batch_var + epsilon)[:, None, None], self.weight, self.bias)
 
     def _batch_norm_by(self, moments: Moments, x: Tensor, board: Board) -> Tensor:
         """The same with the moments of a batch that is spread over several processes."""
@@ -130,9 +122,12 @@ class NormAct(nn.Module, BatchStatistics):
             self.running_mean.lerp_(mean, self.momentum)
             self.running_var.lerp_(unbiased, self.momentum)
         x = (x - mean[:, None, None]) * torch.rsqrt(var + self.config.epsilon)[:, None, None]
-        x = x if self.weight is None else x * self.weight[:, None, None]
-        x = x if self.bias is None else x + self.bias[:, None, None]
-        return board.on_board(x)
+        return board.on_board(_affine(x, self.weight, self.bias))
+
+
+def _affine(x: Tensor, scale: Tensor | None, bias: Tensor | None) -> Tensor:
+    x = x if scale is None else x * scale[:, None, None]
+    return x if bias is None else x + bias[:, None, None]
 
 
 class RmsNormAct(nn.Module):
@@ -151,7 +146,7 @@ class RmsNormAct(nn.Module):
         if self.config.spatial:
             square = board.mean(board.on_board(square))[:, :, None, None]
         x = x * torch.rsqrt(square + self.config.epsilon)
-        return board.on_board(self.act(x * self.weight[:, None, None] + self.bias[:, None, None]))
+        return board.on_board(self.act(_affine(x, self.weight, self.bias)))
 
 
 # --- Global pooling ---------------------------------------------------------------------------------------------------
@@ -263,15 +258,13 @@ def _share(x: Tensor, group: int) -> Tensor:
 
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn each adjacent pair of channels of x [N, heads, L, D] by its angle: x · cos + (x turned by 90°) · sin."""
-    return x * cos + (x @ _quarter_turn(x)) * sin
+    """Turn each adjacent pair of channels of x [N, heads, L, D] by its angle: x · cos + (x turned by 90°) · sin.
 
-
-def _quarter_turn(x: Tensor) -> Tensor:
-    """The matrix [D, D] that takes each pair (a, b) of D channels to (−b, a); a product, for slices are slow."""
+    The turn takes each pair (a, b) to (−b, a); it is a product with a matrix [D, D], for slices are slow.
+    """
     unit = torch.eye(x.shape[3], dtype=x.dtype, device=x.device)
     even, odd = unit.unflatten(1, (-1, 2)).unbind(-1)  # type: ignore[no-untyped-call]
-    return torch.stack((-odd, even), dim=-1).flatten(1)
+    return x * cos + (x @ torch.stack((-odd, even), dim=-1).flatten(1)) * sin
 
 
 class FeedForwardBlock(nn.Module):

@@ -24,8 +24,7 @@ from keima.systems.katago.network import (
 from keima.systems.layout import TRUNK, Layer, Layout, SystemLayout, share
 from keima.systems.network import Network
 
-FOLDED_EPSILON = 1e-20
-"""What KataGo writes as epsilon where the variance is already merged."""
+FOLDED_EPSILON = 1e-20  # what KataGo writes as epsilon where the variance is already merged
 
 
 class _KataGoLayout(SystemLayout[KataGoNetwork]):
@@ -171,9 +170,8 @@ def _fold_weights(network: KataGoNetwork) -> dict[str, Tensor]:
 
 def _scale_and_bias(norm: NormAct) -> tuple[Tensor | None, Tensor | None]:
     """What the norm multiplies by and adds in evaluation, float64 [C]; None for 1 and 0."""
-    exact = copy.deepcopy(norm).double()
-    scale, bias = exact.merged()
-    return None if scale is None else scale.detach(), None if bias is None else bias.detach()
+    with torch.no_grad():
+        return copy.deepcopy(norm).double().merged()
 
 
 def _norms_after_linear_layers(network: KataGoNetwork) -> Iterator[tuple[str, tuple[str, ...]]]:

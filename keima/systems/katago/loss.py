@@ -46,8 +46,7 @@ from keima.systems.loss import (
 from keima.systems.targets import TensorBatch
 
 VALUE = 1.2 * 0.6
-OPTIMISTIC_FROM = 12
-"""The first model version with an optimistic policy; from it on the plain policy weighs 0.93."""
+OPTIMISTIC_FROM = 12  # the first model version with an optimistic policy; from it on the plain policy weighs 0.93
 _PLAIN, _OPTIMISTIC = 0, 1
 
 

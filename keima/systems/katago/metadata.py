@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from keima.errors import BadRequest
 
-METADATA = 192
-"""The length of a metadata row."""
+METADATA = 192  # the length of a metadata row
 
 METADATA_TABLE: list[tuple[str, str, str]] = [
     ("0-1", "human", "1 if the side to move, the opponent is human"),
@@ -77,24 +76,12 @@ class Profile:
     rated: float = 0.0  # 0 rated, 1 unrated, 0.5 unknown
 
 
-def _inverse_rank(text: str) -> int | None:
-    """9d = 1 … 1d = 9, 1k = 10 … 20k = 29; None for anything else."""
-    match = re.fullmatch(r"([1-9]|1[0-9]|20)([dk])", text)
-    if match is None:
-        return None
-    number = int(match[1])
-    if match[2] == "k":
-        return number + 9
-    return 10 - number if number <= 9 else None
+_INVERSE_RANKS = {f"{n}d": 10 - n for n in range(1, 10)} | {f"{n}k": n + 9 for n in range(1, 21)}
 
 
 @lru_cache(maxsize=256)
 def parse_profile(name: str | None) -> Profile:
-    """Read a profile's name.
-
-    Raises:
-        BadRequest: there is none, or no profile has that name; the message lists the forms there are.
-    """
+    """Read a profile's name; raises BadRequest, which lists the forms there are, for none and for no such profile."""
     if name is None:
         raise BadRequest(
             'this human network needs a profile, whom to imitate: bind one, as by evaluator.bind(profile="rank_5k"); '
@@ -102,7 +89,7 @@ def parse_profile(name: str | None) -> Profile:
         )
     kind, _, rest = name.partition("_")
     if kind in ("rank", "preaz"):
-        ranks = [_inverse_rank(part) for part in rest.split("_")]
+        ranks = [_INVERSE_RANKS.get(part) for part in rest.split("_")]
         black, white = ranks[0], ranks[-1]
         if len(ranks) <= 2 and black is not None and white is not None:
             day = date(2016, 9, 1) if kind == "preaz" else date(2020, 3, 1)

@@ -82,12 +82,11 @@ _BOTTLENECK = {
 
 _TRANSFORMER = {"b7c96h3tfrs": (_Size(7, 96, 96, 32, range(0), 32, (32, 64)), 3, 256)}
 
-PRESETS = (*_RESIDUAL, *_BOTTLENECK, *_TRANSFORMER)
-"""Names that `by_name` takes."""
+PRESETS = (*_RESIDUAL, *_BOTTLENECK, *_TRANSFORMER)  # names that `by_name` takes
 
 
 def by_name(name: str) -> KataGoConfig:
-    """A published architecture for fresh training, by KataGo's name for it ("b6c96", "b18c384nbt", ...).
+    """A published architecture for fresh training, by KataGo's name for it.
 
     `b…c…`: pre-activation residual networks with batch norm and ReLU, as in the paper and the g170 run; counted are
     blocks and trunk channels. `…nbt`: nested bottlenecks with fixed scaling, mish and a single batch norm at the tip,
@@ -106,25 +105,22 @@ def by_name(name: str) -> KataGoConfig:
     raise BadRequest(f"no KataGo network is called {name!r}; there are {', '.join(PRESETS)}")
 
 
-def _residual(size: _Size) -> KataGoConfig:
-    norm = NormConfig("relu", statistics=True, epsilon=1e-4)
+def _plain_and_pooling(size: _Size, norm: NormConfig) -> tuple[BlockConfig, ...]:
     plain = ResidualConfig(size.middle, norm, norm)
     pooling = PoolingConfig(size.middle - size.pooled, size.pooled, norm, norm, norm)
-    blocks = tuple(pooling if number in size.pooling else plain for number in range(1, size.blocks + 1))
-    return _network(size, blocks, norm, 15)
+    return tuple(pooling if number in size.pooling else plain for number in range(1, size.blocks + 1))
+
+
+def _residual(size: _Size) -> KataGoConfig:
+    norm = NormConfig("relu", statistics=True, epsilon=1e-4)
+    return _network(size, _plain_and_pooling(size, norm), norm, 15)
 
 
 def _bottleneck(size: _Size) -> KataGoConfig:
-    norm = NormConfig("mish")
+    norm, tip = NormConfig("mish"), NormConfig("mish", statistics=True, epsilon=1e-4)
     plain = ResidualConfig(size.middle, norm, norm)
-    pooling = PoolingConfig(size.middle - size.pooled, size.pooled, norm, norm, norm)
-
-    def block(number: int) -> BottleneckConfig:
-        inner = (pooling if number in size.pooling else plain, plain)
-        return BottleneckConfig(size.middle, inner, norm, norm)
-
-    tip = NormConfig("mish", statistics=True, epsilon=1e-4)
-    return _network(size, tuple(block(number) for number in range(1, size.blocks + 1)), tip, 15)
+    inner = _plain_and_pooling(size, norm)
+    return _network(size, tuple(BottleneckConfig(size.middle, (one, plain), norm, norm) for one in inner), tip, 15)
 
 
 def _transformer(size: _Size, heads: int, hidden: int) -> KataGoConfig:
@@ -148,11 +144,7 @@ def _network(size: _Size, blocks: tuple[BlockConfig, ...], tip: NormConfig | Rms
 
 
 def configure(preset: str, **changes: Any) -> KataGoConfig:
-    """A published architecture with other values of `KataGoConfig`'s fields; `blocks=n` keeps its first n blocks.
-
-    Raises:
-        BadRequest: no such architecture, or more blocks than it has.
-    """
+    """A published architecture with other values of `KataGoConfig`'s fields; `blocks=n` keeps its first n blocks."""
     config = by_name(preset)
     count = changes.get("blocks")
     if isinstance(count, int):
@@ -241,8 +233,7 @@ def build_block(channels: int, config: BlockConfig) -> nn.Module:
 
 # --- Heads ------------------------------------------------------------------------------------------------------------
 
-OFF_BOARD = -5000.0
-"""Policy logit of a point outside the mask (`model_pytorch.py` subtracts as much)."""
+OFF_BOARD = -5000.0  # policy logit of a point outside the mask (`model_pytorch.py` subtracts as much)
 
 
 class PolicyHead(nn.Module):
@@ -314,13 +305,7 @@ class KataGoOutputs:
 
 
 class KataGoNetwork(Network):
-    """A whole KataGo network: stem, trunk, policy head, value head.
-
-    Fresh from a config it has random weights ready for training; `keima.systems.katago.file` fills it from a file.
-
-    Raises:
-        UnsupportedNetwork: (from `KataGoConfig`) a version or combination that KataGo does not have.
-    """
+    """A whole KataGo network: stem, trunk, policy head, value head; fresh, its weights are random."""
 
     system = "katago"
     output_names = ("policy", "value", "score", "ownership")
@@ -353,9 +338,6 @@ class KataGoNetwork(Network):
             planes: [N, 22, H, W]; globals: [N, 19]; metadata: [N, 192], for networks with a metadata encoder only.
             mask: [N, 1, H, W] or [N, H, W], 1 on the board; lets boards of any sizes share a batch, each in a corner of
                 the planes, with the same answers as alone. Leave it out when every board fills its planes.
-
-        Returns:
-            Raw outputs (`KataGoOutputs`); `decode` turns them into answers.
 
         Raises:
             BadRequest: metadata is missing, or given to a network that takes none.
@@ -460,19 +442,14 @@ def _start_value(head: ValueHead, activation: str) -> None:
 
 
 def decode(config: KataGoConfig, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
-    """Turn raw outputs, by the field names of `KataGoOutputs`, into answers for the side to move.
+    """Turn raw outputs, by the field names of `KataGoOutputs`, into answers for the side to move; draw = no result.
 
-    Args:
-        config: of the network the outputs come from.
-        outputs: NumPy arrays.
-        context: `no_result_allowed`, bool [N]: the rules let a game end without a result (ko SIMPLE or scoring
-            TERRITORY); `policy_optimism`, float32 [N]: how much of the optimistic policy to mix in.
+    The context holds `no_result_allowed`, bool [N]: the rules let a game end without a result (ko SIMPLE or scoring
+    TERRITORY); and `policy_optimism`, float32 [N]: how much of the optimistic policy to mix in.
 
-    Returns:
-        Heads; draw = no result. In `extra`, float32 [N]: `score_mean` and `score_stdev`, points, over all outcomes (no
-        result counts 0); from version 9 on `variance_time` (expected turns that still swing the outcome),
-        `shortterm_winloss_error` and `shortterm_score_error` (points). Version 8 holds a time variance too, but KataGo
-        does not report it.
+    In `extra`, float32 [N]: `score_mean` and `score_stdev`, points, over all outcomes (no result counts 0); from
+    version 9 on `variance_time` (expected turns that still swing the outcome), `shortterm_winloss_error` and
+    `shortterm_score_error` (points). Version 8 holds a time variance too, but KataGo does not report it.
     """
     wdl = _win_draw_loss(outputs["value"], context["no_result_allowed"])
     lead, extra = _scores(config, outputs["score"], wdl[:, 1])
