@@ -6,7 +6,6 @@ stands here serves a game whose moves have names and whose values are win, draw 
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,20 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keima.errors import KeimaError
+from keima.games.fields import Fields as Fields
+from keima.games.fields import shown as shown
 from keima.games.position import Position
 
-Fields = Mapping[str, object]
-"""A query: a JSON object."""
 P = TypeVar("P", bound=Position)
 Points = NDArray[np.floating]
 
 
 class QueryError(KeimaError):
-    """A query that cannot be carried out.
-
-    Attributes:
-        field: which of its fields is at fault.
-    """
+    """A query that cannot be carried out; `field` is at fault."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -38,12 +33,7 @@ class QueryError(KeimaError):
 
 @dataclass(frozen=True)
 class Move:
-    """One move of a query.
-
-    Attributes:
-        name: as the game's positions name it, or as the query does.
-        side: who makes it, as answers name the sides; None: whose turn it is.
-    """
+    """One move of a query, and who makes it as answers name the sides; None: whose turn it is."""
 
     name: str
     side: str | None = None
@@ -77,11 +67,7 @@ class Analysis(ABC, Generic[P]):
         """
 
     def moves(self, fields: Fields, start: P) -> list[Move]:
-        """The moves of a query.
-
-        Raises:
-            QueryError: no list of moves.
-        """
+        """The moves of a query. Raises `QueryError`."""
         moves = fields.get("moves", [])
         if not isinstance(moves, list) or not all(isinstance(move, str) for move in moves):
             raise QueryError("moves", f"Must be a list of {self.moves_are}")
@@ -92,11 +78,7 @@ class Analysis(ABC, Generic[P]):
         return position.play(move.name)
 
     def read_move(self, text: str, position: P) -> str:
-        """A move of `avoidMoves` or `allowMoves` as answers name it, whether or not it is legal here.
-
-        Raises:
-            KeimaError: it names no move.
-        """
+        """A move of `avoidMoves` or `allowMoves` as answers name it, legal here or not. Raises `KeimaError`."""
         return text
 
     def side(self, position: P) -> str:
@@ -117,11 +99,7 @@ class Analysis(ABC, Generic[P]):
 
 
 def whole(fields: Fields, name: str, least: int, most: int, message: str) -> int:
-    """A whole number of a query.
-
-    Raises:
-        QueryError: with `message`: the field is missing, no whole number, or out of range.
-    """
+    """A whole number of a query. Raises `QueryError` with `message`: missing, no whole number, or out of range."""
     number = fields.get(name)
     if not is_whole(number) or not least <= cast(int, number) <= most:
         raise QueryError(name, f"{message}, found {shown(number)}")
@@ -129,11 +107,7 @@ def whole(fields: Fields, name: str, least: int, most: int, message: str) -> int
 
 
 def number(fields: Fields, name: str, least: float, most: float) -> float:
-    """A finite number of a query, which has the field.
-
-    Raises:
-        QueryError: no number, or out of range.
-    """
+    """A finite number of a query, which has the field. Raises `QueryError`."""
     found = fields[name]
     if isinstance(found, bool) or not isinstance(found, (int, float)) or not least <= found <= most:
         raise QueryError(name, f"Must be a number from {least:g} to {most:g}, found {shown(found)}")
@@ -141,11 +115,7 @@ def number(fields: Fields, name: str, least: float, most: float) -> float:
 
 
 def flag(fields: Fields, name: str) -> bool:
-    """True or false; a field left out is false.
-
-    Raises:
-        QueryError: neither.
-    """
+    """True or false; a field left out is false. Raises `QueryError`."""
     found = fields.get(name, False)
     if not isinstance(found, bool):
         raise QueryError(name, f"Must be true or false, found {shown(found)}")
@@ -153,11 +123,7 @@ def flag(fields: Fields, name: str) -> bool:
 
 
 def side(analysis: Analysis[P], fields: Fields, name: str) -> str:
-    """A side named by a field, as answers name it.
-
-    Raises:
-        QueryError: it names none.
-    """
+    """A side named by a field, as answers name it. Raises `QueryError`."""
     written = fields.get(name)
     found = analysis.sides.get(written.lower()) if isinstance(written, str) else None
     if found is None:
@@ -168,15 +134,6 @@ def side(analysis: Analysis[P], fields: Fields, name: str) -> str:
 def is_whole(found: object) -> bool:
     """Is it a whole number (true and false are none)?"""
     return isinstance(found, int) and not isinstance(found, bool)
-
-
-def shown(value: object) -> str:
-    """A value as JSON, short enough for a message."""
-    try:
-        text = json.dumps(value)
-    except (RecursionError, ValueError):  # nested too deeply; a whole number too long to be written
-        return "something too large to show"
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def rounded(value: float) -> float:

@@ -21,8 +21,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from keima.errors import BadRecord, BadRequest
+from keima.games.files import GameFile
 from keima.games.position import Position
-from keima.games.rows import UNKNOWN_WINNER, ArrayColumns, Chunk, Counts, Piece, ReadChunk, RecordFile, Row
+from keima.games.rows import UNKNOWN_WINNER, ArrayColumns, Chunk, Counts, Piece, ReadChunk, Row
 from keima.jit import Records
 from keima.plain import Data
 
@@ -33,12 +34,7 @@ CHUNK_BYTES = 1 << 20
 
 
 class Kinds(NamedTuple):
-    """How games begin, as far as an encoding cares (size, rules): equal ones are told once.
-
-    Attributes:
-        of: int64 [G], each game's kind.
-        positions: the beginning of each kind; like every position it has a size and rules.
-    """
+    """How games begin, as far as an encoding cares (size, rules): each game's kind [G], and how each kind begins."""
 
     of: NDArray[np.int64]
     positions: Sequence[Position]
@@ -138,12 +134,7 @@ class PolicyGames(ABC):
 
     @abstractmethod
     def begin(self, size: int, rules: str, komi: float) -> Position:
-        """The position games begin from.
-
-        Args:
-            size: points a side; 0 for the usual board.
-            rules: by name, as far as the game has a choice.
-            komi: likewise.
+        """The position games begin from; `size` 0 is the usual board.
 
         Raises:
             BadRequest: what cannot be; the place is the argument's name.
@@ -215,12 +206,10 @@ class Archive(ABC):
     def pieces(self, stream: IO[bytes], file: int) -> Iterator[Piece]:
         """The pieces of a file of records, which has this number. Raises BadRecord where it cannot be read on."""
 
-    def chunks(self, files: Sequence[RecordFile], done: Callable[[int], None]) -> Iterator[Chunk]:
+    def chunks(self, files: Sequence[GameFile], done: Callable[[int], None]) -> Iterator[Chunk]:
         """The input in chunks of many files; one that cannot be read (any further) gives a chunk that says so.
 
-        Args:
-            files: records of this game.
-            done: is told how many files have been read.
+        `done` is told how many files have been read.
         """
         pieces: list[Piece] = []
         size = 0

@@ -30,12 +30,7 @@ LONGEST = 120
 
 
 def check_game(game: Game | str, games: int = 12, seed: int = 0) -> None:
-    """Hold a game to the laws the rest of keima relies on, along random games.
-
-    Args:
-        game: a `Game`, or the name of one.
-        games: how many to play.
-        seed: of their moves.
+    """Hold a game, or the one of that name, to the laws the rest of keima relies on, along random games.
 
     Raises:
         ConformanceError: a law is broken; the message names it and the moves that led there.
@@ -49,29 +44,29 @@ def check_game(game: Game | str, games: int = 12, seed: int = 0) -> None:
             _check_position(known, position)
             _check_json(known, position)
         _check_kernels(known, line)
+        last = line[-1]
         if has_facet(known, "records"):
-            _check_records(known, line[-1])
-        if has_facet(known, "archive") and line[-1].moves:
+            _check_records(known, last)
+        if has_facet(known, "archive") and last.moves:
             _check_archive(known, line)
         if has_facet(known, "playing"):
             _check_playing(known, line)
         if has_facet(known, "drawing"):
-            _law(_is_json(known.drawing.board(line[-1])), "DRAWING.board is JSON", line[-1])
+            _law(_is_json(known.drawing.board(last)), "DRAWING.board is JSON", last)
         if has_facet(known, "analysis"):
-            found = known.analysis.side(line[-1])
-            _law(found in known.analysis.sides.values(), "ANALYSIS names the side to move", line[-1], found)
+            found = known.analysis.side(last)
+            _law(found in known.analysis.sides.values(), "ANALYSIS names the side to move", last, found)
 
 
 def random_game(start: Position, rng: np.random.Generator, longest: int = LONGEST) -> Iterator[Position]:
     """The positions of a random game, the first one included, until it is over or has so many moves."""
-    position = start
-    yield position
+    yield start
     for _ in range(longest):
-        if position.is_over:
+        if start.is_over:
             return
-        legal = position.legal()
-        position = position.play(legal[int(rng.integers(len(legal)))])
-        yield position
+        legal = start.legal()
+        start = start.play(legal[int(rng.integers(len(legal)))])
+        yield start
 
 
 def has_facet(game: Game, name: str) -> bool:
@@ -88,7 +83,6 @@ def _law(kept: object, law: str, position: Position, found: object = None) -> No
 
 
 def _check_names(game: Game) -> None:
-    """The game's own names fit together."""
     start = game.from_json({})
     _law(start.game == game.name, "a position names its game", start, start.game)
     _law(start.to_play in game.letters, "the first to move is one of the letters", start, start.to_play)
@@ -97,7 +91,6 @@ def _check_names(game: Game) -> None:
 
 
 def _check_position(game: Game, position: Position) -> None:
-    """Moves, turn and end agree; positions do not change."""
     legal = position.legal()
     _law(position.to_play in game.letters, "the side to move is one of the letters", position, position.to_play)
     _law(len(set(legal)) == len(legal), "legal moves have different names", position, legal)
@@ -123,7 +116,6 @@ def _check_position(game: Game, position: Position) -> None:
 
 
 def _check_json(game: Game, position: Position) -> None:
-    """JSON there and back."""
     fields = position.to_json()
     _law(_is_json(fields), "to_json is JSON", position, fields)
     _law(fields.get("game", game.name) == game.name, "to_json names the game", position, fields)
@@ -212,9 +204,8 @@ def _check_archive(game: Game, line: list[Position]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"game{game.suffixes[0]}"
         path.write_text(game.records.write(record), encoding="utf-8")
-        read = [
-            archive.read(c, None, 0) for c in archive.chunks([GameFile(str(path), path)], lambda _: None) if c.pieces
-        ]
+        chunks = archive.chunks([GameFile(str(path), path)], lambda _: None)
+        read = [archive.read(chunk, None, 0) for chunk in chunks if chunk.pieces]
     _law([len(part.files) for part in read] == [1], "a record becomes a row of the store", last, read)
     columns = archive.columns()
     moves = np.frombuffer(columns.add(read[0].batch), np.uint16)
@@ -236,7 +227,6 @@ def _check_archive(game: Game, line: list[Position]) -> None:
 
 
 def _check_playing(game: Game, line: list[Position]) -> None:
-    """Matches can be played."""
     playing, last = game.playing, line[-1]
     start = playing.start()
     _law(start.game == game.name and not start.is_over, "a match begins", start)

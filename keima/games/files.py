@@ -83,8 +83,7 @@ def game_of(name: str) -> str | None:
 def read_records(paths: Iterable[Path | str]) -> Iterator[GameRecord | BadRecord]:
     """The records of all games in files, archives and folders, in order, one after another as they are asked for.
 
-    A game that cannot be read comes as a `BadRecord` naming file, game and line, and the rest go on; so does a file
-    that cannot be opened or unpacked.
+    A game or file that cannot be read comes as a `BadRecord` naming file, game and line; the rest go on.
     """
     for file in find_game_files(paths):
         if isinstance(file, BadRecord):
@@ -131,8 +130,8 @@ def _unpacked(stream: IO[bytes]) -> Iterator[IO[bytes]]:
 def find_game_files(paths: Iterable[Path | str]) -> Iterator[GameFile | BadRecord]:
     """Every game file named by `paths`: files as they are, folders searched through, zip archives opened.
 
-    Within a folder or an archive only names with an ending of some game's records count, plain or .gz, in natural
-    order (game2 before game10). What cannot be opened comes back as a `BadRecord`, in its place; the rest go on.
+    Within a folder or an archive those with an ending of some game's records, plain or .gz, in natural order (game2
+    before game10). What cannot be opened comes as a `BadRecord`.
     """
     for path in map(Path, paths):
         if path.is_dir():

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,18 @@ if TYPE_CHECKING:
     from keima.games.kernels import Kernels
     from keima.games.playing import Playing
     from keima.games.records import GameRecord, RecordFormat
+
+
+T = TypeVar("T")
+
+
+class _Facet(cached_property[T]):
+    """The constant of a facet's file, imported when it is first asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            lambda game: getattr(import_module(f"{game.package}.{self.attrname}"), str(self.attrname).upper())
+        )
 
 
 @dataclass(frozen=True)
@@ -60,50 +72,23 @@ class Game:
     suffixes: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
 
-    def _facet(self, name: str) -> Any:
-        """The constant of the facet's file."""
-        return getattr(import_module(f"{self.package}.{name}"), name.upper())
+    kernels: ClassVar[_Facet[Kernels]] = _Facet()
+    """Compiled rules."""
+    records: ClassVar[_Facet[RecordFormat[GameRecord]]] = _Facet()
+    """Game records."""
+    archive: ClassVar[_Facet[Archive]] = _Facet()
+    """Games in a game store."""
+    playing: ClassVar[_Facet[Playing[Position, GameRecord]]] = _Facet()
+    """What matches and engines need beside the rules."""
+    drawing: ClassVar[_Facet[Drawing[Position]]] = _Facet()
+    """Pictures, and the board of a review's page."""
+    analysis: ClassVar[_Facet[Analysis[Any]]] = _Facet()
+    """Queries and answers of the JSON analysis protocol."""
 
     @cached_property
     def position(self) -> type[Position]:
         """The class of its positions."""
         found: type[Position] = import_module(f"{self.package}.position").Position
-        return found
-
-    @cached_property
-    def kernels(self) -> Kernels:
-        """Compiled rules."""
-        found: Kernels = self._facet("kernels")
-        return found
-
-    @cached_property
-    def records(self) -> RecordFormat[GameRecord]:
-        """Game records."""
-        found: RecordFormat[GameRecord] = self._facet("records")
-        return found
-
-    @cached_property
-    def archive(self) -> Archive:
-        """Games in a game store."""
-        found: Archive = self._facet("archive")
-        return found
-
-    @cached_property
-    def playing(self) -> Playing[Position, GameRecord]:
-        """What matches and engines need beside the rules."""
-        found: Playing[Position, GameRecord] = self._facet("playing")
-        return found
-
-    @cached_property
-    def drawing(self) -> Drawing[Position]:
-        """Pictures, and the board of a review's page."""
-        found: Drawing[Position] = self._facet("drawing")
-        return found
-
-    @cached_property
-    def analysis(self) -> Analysis[Any]:
-        """Queries and answers of the JSON analysis protocol."""
-        found: Analysis[Any] = self._facet("analysis")
         return found
 
     def side(self, letter: str) -> str:
@@ -146,11 +131,7 @@ GAMES = _Games({name: f"{__package__}.{name}" for name in import_module(__packag
 
 
 def get_game(name: str) -> Game:
-    """The game of that name.
-
-    Raises:
-        BadRequest: there is none; the message lists those there are.
-    """
+    """The game of that name. Raises `BadRequest`: there is none; the message lists those there are."""
     if name not in GAMES:
         raise BadRequest(f"unknown game {name!r}; choose one of {', '.join(GAMES)}")
     return GAMES[name]

@@ -48,12 +48,12 @@ EMPTY = np.dtype([("unused", np.int64)])
 
 @njit
 def nothing(p: Record, scratch: Record) -> None:
-    """Default of `prepare`: there is nothing to prepare."""
+    """Default of `prepare`."""
 
 
 @njit
 def at_root(scratch: Record) -> None:
-    """Default of `begin`: nothing is counted."""
+    """Default of `begin`."""
 
 
 @njit

@@ -7,12 +7,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Generic, Protocol, TypeVar
 
 from keima.errors import BadRecord, BadRequest
 from keima.games.position import Position
@@ -24,12 +21,7 @@ R = TypeVar("R", bound=GameRecord)
 
 @dataclass(frozen=True)
 class Opening:
-    """Where a game begins.
-
-    Attributes:
-        name: what its record calls it.
-        position: with the moves that led to it.
-    """
+    """Where a game begins: what its record calls it, and the position with the moves that led to it."""
 
     name: str
     position: Position
@@ -50,21 +42,8 @@ class Verdict:
     reason: str
 
 
-class Judged(Protocol):
-    """An answer of a network, as far as scoring reads it."""
-
-    @property
-    def ownership(self) -> NDArray[np.float32] | None:
-        """[-1, 1] for each point, 1 for the side to move; None where the network has none."""
-        ...
-
-
-class Judge(Protocol):
-    """What evaluates positions: `keima.Evaluator`, or what answers like it."""
-
-    def __call__(self, positions: Sequence[Position], symmetry: int | str = 0) -> Sequence[Judged]:
-        """Evaluate positions in their order."""
-        ...
+Judge = Callable[..., Sequence[Any]]
+"""What evaluates positions, as `keima.Evaluator` does: (positions, symmetry) → answers with `ownership` or None."""
 
 
 class Table(Protocol):
@@ -73,42 +52,30 @@ class Table(Protocol):
     @property
     def position(self) -> Position:
         """The last position."""
-        ...
 
     @property
     def limit(self) -> int:
         """The moves after which the game was stopped, where it is not over."""
-        ...
 
     @property
     def names(self) -> tuple[str, str]:
         """The players of the first and the second side."""
-        ...
 
     @property
     def scorer(self) -> str | None:
         """The name of a third player that decides alone; None without one."""
-        ...
 
     def ask_scorer(self) -> frozenset[str] | float | None:
         """What it says: the dead stones, or the second side's points minus the first's; None if it cannot say."""
-        ...
 
     def dead_stones(self) -> tuple[frozenset[str], frozenset[str]]:
         """The stones dead for either player, by their points."""
-        ...
 
     def play_on(self, position: Position, most: int) -> Position | None:
-        """Let both play on from a position for so many moves at most, no stone agreed on.
-
-        Returns:
-            The last position; None if a player lost on the way, which ends the game.
-        """
-        ...
+        """The position after at most so many moves, no stone agreed on; None if a player lost on the way."""
 
     def note(self, text: str) -> None:
         """Keep a remark for the game's record."""
-        ...
 
 
 class Playing(Generic[P, R]):
@@ -130,15 +97,10 @@ class Playing(Generic[P, R]):
         self._position = position
 
     def start(self, size: tuple[int, int] | None = None, rules: str | None = None, komi: float | None = None) -> P:
-        """The position a match's games begin from, before their openings.
-
-        Args:
-            size: columns and rows, of a game that has a choice of boards; None for the usual one.
-            rules: of a game that has a choice of rules.
-            komi: of a game that has one.
+        """The position a match's games begin from, before their openings; None: as usual, or the game has no choice.
 
         Raises:
-            BadPosition, BadRequest: what cannot be.
+            BadPosition, BadRequest: what cannot be; `size` is (columns, rows).
         """
         return self._position.from_json({})
 
@@ -147,11 +109,7 @@ class Playing(Generic[P, R]):
         return {}
 
     def openings(self, start: P, seed: int) -> list[Opening]:
-        """The built-in balanced openings, each once.
-
-        Raises:
-            BadRequest: there are none from that start.
-        """
+        """The built-in balanced openings, each once. Raises `BadRequest`: there are none from that start."""
         raise BadRequest("no built-in openings; choose --openings random:4 or none")
 
     def opening(self, record: R, start: P, plies: int | None) -> P:
@@ -165,11 +123,7 @@ class Playing(Generic[P, R]):
         return position.play(*(move for _, move in record.turns[:plies]))
 
     def listed(self, line: str, start: P) -> P:
-        """The opening a line of a list names.
-
-        Raises:
-            BadPosition: it names none.
-        """
+        """The opening a line of a list names. Raises `BadPosition`: it names none."""
         raise BadRecord("there are no lists of openings for this game")
 
     def move_limit(self, start: P) -> int:
@@ -181,11 +135,7 @@ class Playing(Generic[P, R]):
         return 20.0
 
     def follow(self, position: P, side: str, move: str) -> P:
-        """The position after a move as a record may hold it.
-
-        Raises:
-            IllegalMove: even a record cannot hold it.
-        """
+        """The position after a move as a record may hold it. Raises `IllegalMove`: even a record cannot hold it."""
         return position.play(move)
 
     def stops(self, position: P) -> bool:

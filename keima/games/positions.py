@@ -103,11 +103,7 @@ def _read_line(line: bytes, source: str, number: int) -> PositionLine | BadLine:
 
 
 def parse_json(line: bytes | str) -> dict[str, object]:
-    """A line as a JSON object.
-
-    Raises:
-        BadPosition: not UTF-8, not JSON, or no object.
-    """
+    """A line as a JSON object. Raises `BadPosition`: not UTF-8, not JSON, or no object."""
     try:
         text = line.decode("utf-8-sig") if isinstance(line, bytes) else line
         fields = json.loads(text, parse_constant=_no_constant, parse_float=_finite)

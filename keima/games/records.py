@@ -21,67 +21,54 @@ class GameRecord(Protocol):
     @property
     def game(self) -> str:
         """A key of `GAMES`."""
-        ...
 
     @property
     def source(self) -> str:
         """The file it came from, "" if none."""
-        ...
 
     @property
     def index(self) -> int:
         """Which game of that file, from 1."""
-        ...
 
     @property
     def turns(self) -> tuple[tuple[str, str], ...]:
         """(side, move) of each move of the main line."""
-        ...
 
     @property
     def result(self) -> str:
         """As written; "" or the format's own word where it is unknown."""
-        ...
 
     @property
     def players(self) -> Mapping[str, str]:
         """The players' names by side; "" where unknown."""
-        ...
 
     @property
     def ranks(self) -> Mapping[str, str]:
         """The players' ranks by side; "" where unknown."""
-        ...
 
     @property
     def date(self) -> str:
         """As written."""
-        ...
 
     @property
     def event(self) -> str:
         """As written."""
-        ...
 
     @property
     def comments(self) -> Mapping[int, str]:
         """Comments by the number of moves played before them; 0 is before the first."""
-        ...
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was taken from a bent record, and how, in words."""
-        ...
 
     @property
     def setup(self) -> dict[str, object]:
         """What decides the game besides its moves (board, rules, start), as JSON; part of a report's `game`."""
-        ...
 
     @property
     def facts(self) -> dict[str, object]:
         """What else a report's `game` tells of a game of this kind, in place of the record's own words."""
-        ...
 
     def positions(self) -> Iterator[Position]:
         """The position before the first move, then the one after each move: `len(turns) + 1` of them.
@@ -90,15 +77,9 @@ class GameRecord(Protocol):
             IllegalMove: a move breaks the rules; names it. Positions before it were yielded.
             BadRecord: the starting position cannot be.
         """
-        ...
 
     def final(self) -> Position:
-        """The position after the last move.
-
-        Raises:
-            IllegalMove, BadRecord: as `positions`.
-        """
-        ...
+        """The position after the last move. Raises as `positions`."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +124,6 @@ class RecordFormat(Protocol[R]):
         A game that cannot be read comes as a `BadRecord` naming source, game and line; the rest go on. Text in any
         encoding the format knows of, and nothing but `OSError` and its like is raised from it.
         """
-        ...
 
     def write(self, record: R) -> str:
         """The record as text, comments and variations in it; `read` gives it back equal but for source and notes.
@@ -151,8 +131,6 @@ class RecordFormat(Protocol[R]):
         Raises:
             IllegalMove: a move of the record cannot be played.
         """
-        ...
 
     def of_game(self, played: PlayedGame) -> R:
         """The record of a game that was played here."""
-        ...

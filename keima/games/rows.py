@@ -10,10 +10,9 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import IO, Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -43,7 +42,6 @@ def store_schema(
     """The columns of a game's store: moves, those before the result, the result and the players, those after it.
 
     Args:
-        game: its name.
         before: how the game began.
         after: of the players and the result; "date" (ISO, "" unknown) among them.
         players: the columns of their names.
@@ -57,24 +55,11 @@ def store_schema(
 # --- Reading records --------------------------------------------------------------------------------------------------
 
 
-class RecordFile(Protocol):
-    """A file of game records."""
-
-    def open(self) -> AbstractContextManager[IO[bytes]]:
-        """Its unpacked bytes. Raises BadRecord, then or while they are read."""
-        ...
-
-
 @dataclass(frozen=True)
 class Piece:
-    """A part of a file: one game, or several that a reader tells apart.
+    """A part of a file, from a line on: game `index` of it (lines and games from 1), or several, to be counted on (0).
 
-    Attributes:
-        file: the number of the file.
-        line: of the file, where it begins, from 1.
-        data: the text as it is.
-        index: which game of the file it is, from 1; 0: its games are counted on.
-        problem: why it is no game.
+    `problem` says why it is no game.
     """
 
     file: int
@@ -86,13 +71,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Input that one worker reads on its own.
-
-    Attributes:
-        pieces: of one file or many.
-        file: the number of a file that cannot be read, or not any further.
-        problem: why; such a chunk has no pieces.
-    """
+    """Input that one worker reads on its own: pieces of one file or many, or why a file cannot be read any further."""
 
     pieces: Sequence[Piece] = ()
     file: int = 0
@@ -101,14 +80,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Broken:
-    """A game that was left out.
-
-    Attributes:
-        file: the number of its file.
-        index: which game, as in `ReadChunk.indices`; 0 where it is the file itself.
-        line: the line of the file it begins on, or where it breaks, from 1.
-        reason: why, and where in the game.
-    """
+    """A game that was left out: its file and `index` there (0: the file itself), where it begins or breaks, and why."""
 
     file: int
     index: int
@@ -118,34 +90,22 @@ class Broken:
 
 @dataclass
 class ReadChunk:
-    """What a chunk gave.
+    """The games of a chunk; those of fewer than `min_moves` moves are left out.
 
     Attributes:
-        batch: rows of the store's schema, "source" still empty.
+        continued: the file whose games are counted within the chunk, on from those of earlier chunks; None where
+            indices count a file's games.
+        batch: rows of the store's schema, "source" still empty; once it is finished.
         files, indices: which game of which file each row is, from 1.
         broken: the games that cannot be read or played.
         short: how many games had too few moves.
         games: how many games there were, good and bad.
-        continued: the file whose games are counted within the chunk, on from those of earlier chunks; None where
-            indices count a file's games.
     """
-
-    batch: pa.RecordBatch
-    files: list[int]
-    indices: list[int]
-    broken: list[Broken]
-    short: int
-    games: int
-    continued: int | None
-
-
-@dataclass
-class Rows:
-    """Gathers the games of a chunk. Fields as in `ReadChunk`; games of fewer than `min_moves` moves are left out."""
 
     schema: pa.Schema
     min_moves: int
     continued: int | None = None
+    batch: pa.RecordBatch = None
     rows: list[Row] = field(default_factory=list)
     files: list[int] = field(default_factory=list)
     indices: list[int] = field(default_factory=list)
@@ -163,9 +123,9 @@ class Rows:
         self.indices.append(index)
 
     def finish(self) -> ReadChunk:
-        """The rows as Arrow, with all that was counted."""
-        batch = pa.RecordBatch.from_pylist(self.rows, schema=self.schema)
-        return ReadChunk(batch, self.files, self.indices, self.broken, self.short, self.games, self.continued)
+        """Make the rows a batch."""
+        self.batch, self.rows = pa.RecordBatch.from_pylist(self.rows, schema=self.schema), []
+        return self
 
 
 _DATE = re.compile(r"\D{0,3}(\d{4})(?:\s*[-./年]\s*(\d{1,2})(?:\s*[-./月]\s*(\d{1,2}))?)?(?!\d)")

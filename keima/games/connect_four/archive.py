@@ -133,7 +133,7 @@ class _Archive(Archive):
         return (store.Piece(file, line, data, index) for index, (line, data) in enumerate(split_games(stream), 1))
 
     def read(self, chunk: store.Chunk, rules: str | None, min_moves: int) -> store.ReadChunk:
-        found = store.Rows(SCHEMA, min_moves)
+        found = store.ReadChunk(SCHEMA, min_moves)
         for piece in chunk.pieces:
             found.games += 1
             try:

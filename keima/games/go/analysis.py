@@ -27,19 +27,13 @@ class GoAnalysis(Analysis[Position]):
     def start(self, fields: Fields) -> Position:
         """The board with `initialStones`; `initialPlayer`, else who moves first, else the usual side is to move."""
         size = _size(fields)
-        stones = {move.name: move.side for move in self._pairs(fields, "initialStones", size)}
+        named = {move.name: move.side for move in self._pairs(fields, "initialStones", size)}
+        black, white = ([vertex for vertex, colour in named.items() if colour == each] for each in "BW")
         moves = self._pairs(fields, "moves", size)
-        first = side(self, fields, "initialPlayer") if "initialPlayer" in fields else None
+        first = side(self, fields, "initialPlayer") if "initialPlayer" in fields else moves[0].side if moves else None
         rules, komi = _rules(fields)
         try:
-            return Position.start(
-                size,
-                rules,
-                komi,
-                black=[vertex for vertex, colour in stones.items() if colour == "B"],
-                white=[vertex for vertex, colour in stones.items() if colour == "W"],
-                to_play=first or (moves[0].side if moves else None),
-            )
+            return Position.start(size, rules, komi, black=black, white=white, to_play=first)
         except KeimaError as error:
             raise QueryError("initialStones", str(error)) from error
 

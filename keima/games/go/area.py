@@ -198,7 +198,7 @@ def _touching(bits: np.uint64, stones: NDArray[np.uint64], y: int) -> np.uint64:
 
 @njit
 def _narrow_vital(b: Record, r: Record, run: int, bits: np.uint64, colour: int) -> None:
-    """A region is vital only to chains that touch all of these points of a run of it; forget the others."""
+    """Keep the chains that touch all of these points of a run: a region is vital only to those."""
     index = wide(r.run_region[run])
     vital = wide(r.vital_len[index])
     first = _index_of(r.run_bits[run] & (~r.run_bits[run] + _ONE))
@@ -287,7 +287,6 @@ def _strike_until_stable(b: Record, r: Record, chains: int) -> None:
 
 @njit
 def _mark_alive_chains(b: Record, r: Record, chains: int, colour: int, result: NDArray[np.int8]) -> None:
-    """Give the stones of the chains that remain to their owner."""
     for i in range(chains):
         if r.struck[i] == 0:
             head = r.heads[i]
@@ -301,7 +300,6 @@ def _mark_alive_chains(b: Record, r: Record, chains: int, colour: int, result: N
 
 @njit
 def _give(r: Record, run: int, colour: int, result: NDArray[np.int8]) -> None:
-    """Give the points of a run to a colour."""
     start = wide(r.run_loc[run])
     for loc in range(start, start + r.run_length[run]):
         result[loc] = colour
@@ -313,9 +311,8 @@ def _claim_empty_regions(
 ) -> int:
     """Find the connected sets of empty points; give those that touch one colour only to it, if asked.
 
-    Returns:
-        The colours that may have pass-alive chains, BLACK + WHITE added up. A region vital to a chain holds an empty
-        set all of whose points are the chain's liberties; so a colour none of whose chains has two such sets has none.
+    Returns the colours that may have pass-alive chains, BLACK + WHITE added up. A region vital to a chain holds an
+    empty set all of whose points are the chain's liberties; a colour none of whose chains has two such sets has none.
     """
     _find_runs(b, r, full, EMPTY)
     for run in range(r.runs):
@@ -395,7 +392,7 @@ def calculate_area(
 
     Args:
         b: one BOARD record.
-        result: int8 [MAX_POINTS], written: EMPTY, BLACK or WHITE.
+        result: int8 [MAX_POINTS], written.
         non_pass_alive_stones: mark also all other stones as their own.
         safe_big_territories: mark also empty regions of any size that touch only pass-alive stones of one colour.
         unsafe_big_territories: mark also empty regions that touch only one colour, pass-alive or not, except points
@@ -479,11 +476,9 @@ def independent_life_area(
     `Board::calculateIndependentLifeArea`).
 
     Args:
-        b: one BOARD record.
-        result: int8 [MAX_POINTS], written: EMPTY, BLACK or WHITE.
+        b, result, multi_stone_suicide_legal: as in `calculate_area`.
         keep_territories: keep owned points that do not hold their owner's stone even in seki.
         keep_stones: keep stones on points their colour owns even in seki.
-        multi_stone_suicide_legal: as in `calculate_area`.
 
     Returns:
         How many more such areas White has than Black; a group tax takes two points for each.

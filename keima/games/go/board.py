@@ -58,19 +58,7 @@ _SIZE_FACTS, _PLAYER_FACTS, _KO_MARK_FACTS = 2048, 2112, 4096
 
 
 def new_boards(n: int, xsize: int, ysize: int) -> Records:
-    """Make N empty boards.
-
-    Args:
-        n: how many.
-        xsize: columns, 2–19.
-        ysize: rows, 2–19.
-
-    Returns:
-        BOARD [n].
-
-    Raises:
-        BadPosition: a side is shorter than 2 or longer than 19.
-    """
+    """N empty boards, BOARD [n]. Raises `BadPosition`: a side is shorter than 2 or longer than 19."""
     if not (MIN_SIZE <= xsize <= MAX_SIZE and MIN_SIZE <= ysize <= MAX_SIZE):
         raise BadPosition(f"board {xsize}x{ysize}: sides must be {MIN_SIZE} to {MAX_SIZE}")
     boards = np.zeros(n, dtype=BOARD)
@@ -283,8 +271,7 @@ def place(b: Record, loc: int, colour: int) -> None:
 def play(b: Record, loc: int, colour: int) -> None:
     """Play a move assumed legal (an empty point, or PASS_LOC): captures, suicide, and the simple ko point.
 
-    A ko arises where one stone was taken by one stone left with one liberty (KataGo
-    `Board::playMoveAssumeLegal`).
+    A ko arises where one stone was taken by one stone left with one liberty (KataGo `Board::playMoveAssumeLegal`).
     """
     b.ko = NULL_LOC
     if loc == PASS_LOC:
@@ -354,8 +341,7 @@ def is_legal(b: Record, loc: int, colour: int, suicide_allowed: bool) -> bool:
 def ko_capture(b: Record, loc: int, colour: int) -> int:
     """The one enemy stone a move on `loc` would take in the shape of a ko, else NULL_LOC.
 
-    All neighbours are enemy or wall, just one of them stands in atari, and it is a single stone (KataGo
-    `Board::getKoCaptureLoc`).
+    All neighbours are enemy or wall, just one is in atari, and it is a single stone (KataGo `Board::getKoCaptureLoc`).
     """
     if b.stones[loc] != EMPTY:
         return NULL_LOC

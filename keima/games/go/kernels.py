@@ -8,14 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keima.games.go.board import EMPTY, MAX_POINTS, WHITE, loc_of, size_hash, stone_hash
-from keima.games.go.history import (
-    KO_SIMPLE,
-    RECENT,
-    is_over,
-    legal_moves,
-    pass_would_end_phase,
-    score_now,
-)
+from keima.games.go.history import KO_SIMPLE, RECENT, is_over, legal_moves, pass_would_end_phase, score_now
 from keima.games.go.moves import play_move
 from keima.games.go.position import RECORD, Position
 from keima.games.go.vertices import loc_to_vertex, vertex_to_loc

@@ -62,10 +62,7 @@ Scratch = tuple[Records, Records]
 
 @njit
 def new_scratch() -> Scratch:
-    """Make the working memory every reading function takes: a board and a list of moves for each depth.
-
-    Make it once and reuse it (a thread each): it is large, though memory is only touched as deep as ladders go.
-    """
+    """The working memory of `find_ladders`, to be made once a thread: large, but only touched as deep as ladders go."""
     return np.empty(MAX_DEPTH, BOARD), np.empty(MAX_DEPTH, _FRAME)
 
 
@@ -375,7 +372,7 @@ def find_ladders(
     """Read every chain of one or two liberties, as KataGo does for its ladder planes (`nninputs.cpp`, `iterLadders`).
 
     Args:
-        b: one BOARD record; unchanged.
+        b: one BOARD record.
         attacker: BLACK or WHITE: the colour whose working moves are wanted; EMPTY for none.
         laddered: int8 [MAX_POINTS]: set to 1 on the stones of every chain, of either colour, that is in atari and
             cannot escape or has two liberties and can be caught. Other points are left as they are.
@@ -408,13 +405,9 @@ def find_ladders(
 
 @njit
 def change_stones(b: Record, stones: NDArray[np.int8]) -> None:
-    """Turn `b` into the board with these stones, working out only the chains that are or stand beside a change.
+    """Turn `b` into the board of the same size with these stones, int8 [MAX_POINTS]; `hash`, `captures` and `ko` stay.
 
-    Quick for boards a few moves apart. Chains and liberties are right afterwards; `hash`, `captures` and `ko` stay.
-
-    Args:
-        b: one BOARD record, changed.
-        stones: int8 [MAX_POINTS], of a board of the same size.
+    Quick for boards a few moves apart: only the chains that are or stand beside a change are worked out.
     """
     stride = wide(b.stride)
     changed = np.empty(5 * MAX_POINTS, np.int16)
@@ -468,7 +461,6 @@ def _gather(b: Record, first: int, stamp: int, seen: NDArray[np.int16]) -> None:
 
 @njit
 def _mark_chain(b: Record, loc: int, marks: NDArray[np.int8]) -> None:
-    """Set the marks of all stones of a chain."""
     stone = loc
     while True:
         marks[stone] = 1

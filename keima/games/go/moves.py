@@ -69,15 +69,7 @@ def play_move(b: Record, h: Record, loc: int, colour: int) -> None:
 
 @njit
 def play_many(b: Record, h: Record, locs: NDArray[np.int16], colours: NDArray[np.int8], count: int) -> None:
-    """Make the first `count` moves of a game, each `is_playable` in its place; a side may move out of turn.
-
-    Args:
-        b: BOARD record.
-        h: its HISTORY record, begun.
-        locs: int16 [≥ count], points or PASS_LOC.
-        colours: int8 [≥ count], BLACK or WHITE.
-        count: how many moves to make.
-    """
+    """Make the first `count` moves of a game, each `is_playable` in its place; a side may move out of turn."""
     for i in range(count):
         if colours[i] != h.to_play:
             give_turn(b, h, colours[i])
@@ -299,14 +291,12 @@ def is_true_eye(b: Record, loc: int, colour: int, path: NDArray[np.int16], lengt
 
 @njit
 def sensible_moves(b: Record, h: Record, passes: bool, path: NDArray[np.int16], moves: NDArray[np.int16]) -> int:
-    """Write the moves that a policy is asked about; how many.
+    """Write the moves that a policy is asked about: legal points that are no own true eye, row by row; how many.
 
     Args:
-        b: BOARD record.
-        h: HISTORY record.
-        passes: the policy has a pass, which is then one of them; else only where it is the only one.
+        passes: PASS_LOC comes last; else it is there only where it is the only one.
         path: int16 [MAX_POINTS], working space.
-        moves: int16 [≥ 362], written: legal points that are no own true eye, row by row, then PASS_LOC.
+        moves: int16 [≥ 362], written.
     """
     found = legal_moves(b, h, moves)
     colour = int(h.to_play)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keima.errors import BadRecord, BadRequest
-from keima.games.go.position import Position
+from keima.games.go.position import Position, result_of
 from keima.games.go.records import GameRecord
 from keima.games.go.vertices import xy_to_vertex
 from keima.games.playing import Judge, Opening, Playing, Table, Verdict
@@ -172,15 +172,9 @@ def without_history(position: Position, dead: Collection[str] = ()) -> Position:
 
     The rules are the same but for bonuses and the button, which belong to the game before.
     """
+    rules = replace(position.rules, has_button=False, white_handicap_bonus="0")
     standing = [stone for stone in position.on_board() if stone[1] not in dead]
-    return Position.start(
-        (position.xsize, position.ysize),
-        replace(position.rules, has_button=False, white_handicap_bonus="0"),
-        position.komi,
-        black=[vertex for colour, vertex in standing if colour == "B"],
-        white=[vertex for colour, vertex in standing if colour == "W"],
-        to_play=position.to_play,
-    )
+    return position.set_up_anew(standing, position.to_play, rules)
 
 
 def chains(stones: NDArray[np.int8]) -> list[tuple[int, list[tuple[int, int]]]]:
@@ -218,11 +212,6 @@ def bonuses(position: Position) -> float:
     history = position.history[0]
     button = history["white_bonus"] if position.rules.scoring == "AREA" else 0.0
     return float(history["white_handicap_bonus"] + button)
-
-
-def result_of(score: float) -> str:
-    """A score as SGF writes it: "B+3.5", "0" for a draw."""
-    return "0" if score == 0 else f"{'W' if score > 0 else 'B'}+{abs(score):g}"
 
 
 def _turned(line: Line, xsize: int, ysize: int) -> Iterator[Line]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from keima.games.go.history import HISTORY
 from keima.games.go.moves import play_move
 from keima.games.go.rules import Rules, check_komi
 from keima.games.go.vertices import COLUMNS, board_locs, loc_to_vertex, vertex_table, vertex_to_loc, xy_to_vertex
-from keima.plain import Fields
+from keima.plain import Data, Fields
 
 RECORD = np.dtype([("board", BOARD), ("history", HISTORY)], align=True)
 """A position for kernels."""
@@ -84,14 +84,10 @@ class Position:
             size: columns and rows, or (xsize, ysize).
             rules: a name ("chinese", "japanese", "aga", ...), KataGo's JSON or shorthand, or `Rules`.
             komi: points for White, a multiple of 0.5; None for the usual komi of the rules.
-            handicap: vertices of Black's handicap stones.
-            black: vertices of other black stones set up.
-            white: vertices of white stones set up.
+            handicap, black, white: vertices of Black's handicap stones, and of other stones set up.
             to_play: "B" or "W"; None: White where only black stones are set up, else Black.
-            encore: for territory rules. False: two passes end the game and the players agree on dead stones. True: they
-                start the "encore" phases KataGo plays out instead.
-            handicap_stones: how many stones count as handicap; None counts those set up if there are no white ones, and
-                Black's moves before White's first.
+            encore: two passes start the phases KataGo plays out (territory rules); else players agree on dead stones.
+            handicap_stones: how many count; None: those set up without white ones, Black's moves before White's first.
 
         Raises:
             BadPosition: a board, komi, rules or setup that cannot be.
@@ -131,14 +127,9 @@ class Position:
 
         Args:
             moves: (colour, vertex) pairs; a side may move twice in a row.
-            size: as in `start`, with the other arguments of that name.
-            rules: as in `start`.
-            komi: as in `start`.
-            handicap: as in `start`.
+            size, rules, komi, handicap, encore, handicap_stones: as in `start`.
             initial_stones: (colour, vertex) pairs of stones set up.
             to_play: the side to move at the end; None: the other side than moved last.
-            encore: as in `start`.
-            handicap_stones: as in `start`.
 
         Raises:
             BadPosition: a board, komi, rules or setup that cannot be, or a colour that is none.
@@ -146,19 +137,10 @@ class Position:
         """
         moves = [_pair(move) for move in moves]
         stones = [_pair(stone) for stone in initial_stones]
-        by_colour = {"B": list(handicap), "W": []}
-        for colour, vertex in stones:
-            by_colour[colour].append(vertex)
-        start = cls.start(
-            size,
-            rules,
-            komi,
-            black=by_colour["B"],
-            white=by_colour["W"],
-            to_play=moves[0][0] if stones and moves else None,
-            encore=encore,
-            handicap_stones=handicap_stones,
-        )
+        black, white = ([vertex for colour, vertex in stones if colour == each] for each in "BW")
+        first = moves[0][0] if stones and moves else None
+        more: Data = {"encore": encore, "handicap_stones": handicap_stones}
+        start = cls.start(size, rules, komi, handicap, black=black, white=white, to_play=first, **more)
         position = start.play_all(moves)
         return position if to_play is None else position.with_to_play(to_play)
 
@@ -198,13 +180,8 @@ class Position:
 
     def to_json(self) -> dict[str, object]:
         """The fields `from_json` reads."""
-        fields: dict[str, object] = {
-            "game": "go",
-            "xsize": self.xsize,
-            "ysize": self.ysize,
-            "rules": self.rules.to_json(),
-            "komi": self.komi,
-        }
+        fields: Data = {"game": "go", "xsize": self.xsize, "ysize": self.ysize}
+        fields |= {"rules": self.rules.to_json(), "komi": self.komi}
         if self.setup and all(colour == "B" for colour, _ in self.setup):
             fields["handicap"] = [vertex for _, vertex in self.setup]
         elif self.setup:
@@ -256,11 +233,8 @@ class Position:
 
     def on_board(self) -> list[tuple[str, str]]:
         """The stones as (colour, vertex) pairs, row by row from the top."""
-        return [
-            (_LETTERS[int(stone)], xy_to_vertex(x, y, self.ysize))
-            for (y, x), stone in np.ndenumerate(self.stones)
-            if stone
-        ]
+        points = np.ndenumerate(self.stones)
+        return [(_LETTERS[int(stone)], xy_to_vertex(x, y, self.ysize)) for (y, x), stone in points if stone]
 
     @property
     def captures(self) -> dict[str, int]:
@@ -281,8 +255,8 @@ class Position:
     def play_as(self, colour: str, vertex: str, *, strict: bool = False) -> Position:
         """The position after a move as a game record may hold it.
 
-        A side may move out of turn; then the history begins anew, as in KataGo. Unless `strict`, moves against the ko
-        rules, suicide of a chain where the rules forbid it, and moves after the end are made too, as KataGo makes them.
+        Out of turn, the history begins anew. Unless `strict`, moves against the ko rules, suicide of a chain where the
+        rules forbid it, and moves after the end are made too. All as in KataGo.
 
         Raises:
             BadPosition: a colour other than "B" and "W".
@@ -292,27 +266,27 @@ class Position:
         return self._play_all([(_colour(colour), vertex)], strict)
 
     def play_all(self, moves: Iterable[Sequence[str]]) -> Position:
-        """The position after the (colour, vertex) moves of a record, each as by `play_as`.
-
-        Raises:
-            BadPosition, IllegalMove: as `play_as`; the move's number is in `place`.
-        """
+        """The position after the (colour, vertex) moves of a record, each as by `play_as`; raises as that."""
         return self._play_all([(_colour(colour), vertex) for colour, vertex in map(_pair, moves)], strict=False)
 
     def with_to_play(self, colour: str) -> Position:
-        """This position with that side to move; if it was not its turn, without the history, as in KataGo.
-
-        Raises:
-            BadPosition: a colour other than "B" and "W".
-        """
+        """This position with that side to move; if it was not its turn, without the history, as in KataGo."""
         if _colour(colour) == self.history[0]["to_play"]:
             return self
         record = _copied(self.record)
         rules_of.give_turn(record["board"][0], record["history"][0], _colour(colour))
         return self._followed_by((), record)
 
+    def set_up_anew(self, stones: Iterable[tuple[str, str]], to_play: str, rules: Rules | None = None) -> Position:
+        """A game of its own on a board of this size and komi that begins with these (colour, vertex) stones.
+
+        Raises:
+            BadPosition: a chain would have no liberty.
+        """
+        size = (self.xsize, self.ysize)
+        return Position.from_moves((), size, rules or self.rules, self.komi, initial_stones=stones, to_play=to_play)
+
     def _play_all(self, turns: Sequence[tuple[int, str]], strict: bool) -> Position:
-        """The position after these moves by colour."""
         record = _copied(self.record)
         b, h = record["board"][0], record["history"][0]
         xsize, ysize = self.xsize, self.ysize
@@ -337,10 +311,7 @@ class Position:
         return Position(self.rules, self.komi, self.setup, self.moves + moves, _frozen(record))
 
     def legal(self) -> list[str]:
-        """The moves the rules allow the side to move, row by row from the top, "pass" last.
-
-        The end of the game is not looked at: engines evaluate finished positions too.
-        """
+        """The moves the rules allow the side to move, row by row from the top, "pass" last; after the end too."""
         moves = np.empty(MAX_POINTS, np.int16)
         count = rules_of.legal_moves(self.board[0], self.history[0], moves)
         table = vertex_table(self.xsize, self.ysize)
@@ -365,15 +336,14 @@ class Position:
         return bool(self.history[0]["no_result"])
 
     def score(self) -> float:
-        """White's points minus Black's if the game ended here with all stones standing as they are, komi included.
+        """White's points minus Black's, komi included, if the game ended here.
 
-        Stones are dead only inside the other side's pass-alive territory. Under territory rules without an encore this
-        too plays no stone off the board.
+        Stones are dead only inside the other side's pass-alive territory.
         """
         return float(rules_of.score_now(self.board[0], self.history[0], np.empty(MAX_POINTS, np.int8)))
 
     def score_to_play(self) -> float:
-        """The same as points of the side to move minus the other's."""
+        """The same for the side to move."""
         return self.score() if self.to_play == "W" else -self.score()
 
     def owners(self) -> NDArray[np.int8]:
@@ -389,8 +359,7 @@ class Position:
             return None
         if self.is_no_result:
             return "Void"
-        score = self.score()
-        return "0" if score == 0 else f"{'W' if score > 0 else 'B'}+{abs(score):g}"
+        return result_of(self.score())
 
     def __str__(self) -> str:
         """The board as text: X black, O white, the last move in parentheses."""
@@ -411,28 +380,35 @@ class Position:
         return f"<Position {self.xsize}x{self.ysize} after {len(self.moves)} moves, {self.to_play} to play>"
 
 
+def result_of(score: float) -> str:
+    """White's points minus Black's as SGF writes them: "B+3.5", "0" for a draw."""
+    return "0" if score == 0 else f"{'W' if score > 0 else 'B'}+{abs(score):g}"
+
+
 def _copied(records: NDArray[Any]) -> NDArray[Any]:
     """A writable copy. By bytes: NumPy copies a record field by field, ten times slower."""
     return records.view(np.uint8).copy().view(records.dtype)
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, no longer writable."""
     array.setflags(write=False)
     return array
 
 
 def _sides(size: int | tuple[int, int]) -> tuple[int, int]:
-    """Columns and rows, both whole numbers."""
     sides = (size, size) if isinstance(size, int) else size
     if not (isinstance(sides, (tuple, list)) and len(sides) == 2 and all(type(side) is int for side in sides)):
         raise BadPosition(f"board size {size!r}: one or two whole numbers are needed")
     return sides[0], sides[1]
 
 
+def _is_pair(found: object) -> bool:
+    return isinstance(found, (list, tuple)) and len(found) == 2 and all(isinstance(part, str) for part in found)
+
+
 def _pair(move: Sequence[str]) -> tuple[str, str]:
     """A move or stone of a record, its colour as "B" or "W"."""
-    if not (isinstance(move, (list, tuple)) and len(move) == 2 and all(isinstance(part, str) for part in move)):
+    if not _is_pair(move):
         raise BadPosition(f'expected a pair like ["B", "Q16"], found {move!r}'[:120])
     return _LETTERS[_colour(move[0])], move[1]
 
@@ -440,8 +416,8 @@ def _pair(move: Sequence[str]) -> tuple[str, str]:
 def _read_pairs(fields: read.Fields, name: str) -> list[tuple[str, str]]:
     """The (colour, vertex) pairs of a field."""
     pairs = []
-    for number, pair in enumerate(read.items(fields, name), 1):
-        if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(part, str) for part in pair)):
+    for number, pair in enumerate(cast(list[tuple[str, str]], read.items(fields, name)), 1):
+        if not _is_pair(pair):
             raise read.wrong(name, 'a pair like ["B", "Q16"]', read.shown(pair), number)
         pairs.append((_read_colour(pair[0], name, number), pair[1]))
     return pairs

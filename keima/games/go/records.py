@@ -25,22 +25,14 @@ from keima.games.go.rules import NAMED_RULES, Rules
 from keima.games.go.sgf_text import decode_text, split_games
 from keima.games.go.vertices import fixed_handicap, xy_to_vertex
 from keima.games.records import PlayedGame
+from keima.plain import Data
 
 DEFAULT_RULES = "chinese"
 _COLOURS = {"B": "B", "W": "W", "1": "B", "2": "W", "BLACK": "B", "WHITE": "W"}
 _RULES_NAMES = {
-    "jp": "japanese",
-    "territory": "japanese",
-    "gor": "japanese",
-    "日本": "japanese",
-    "日本ルール": "japanese",
-    "cn": "chinese",
-    "area": "chinese",
-    "中国": "chinese",
-    "中国规则": "chinese",
-    "中国ルール": "chinese",
-    "kr": "korean",
-    "韩国": "korean",
+    **dict.fromkeys(("jp", "territory", "gor", "日本", "日本ルール"), "japanese"),
+    **dict.fromkeys(("cn", "area", "中国", "中国规则", "中国ルール"), "chinese"),
+    **dict.fromkeys(("kr", "韩国"), "korean"),
     "ing goe": "goe",
 }
 """Names found in RU besides KataGo's."""
@@ -48,10 +40,9 @@ _RULES_NAMES = {
 
 @dataclass(frozen=True)
 class Edit:
-    """Stones put on or taken off the board in mid-game (AB, AW, AE after the first move).
+    """Stones put on or taken off the board in mid-game (AB, AW, AE), after so many moves.
 
     Attributes:
-        after: how many moves were made before.
         stones: (colour, vertex) of what changes; the colour "" takes a stone off.
         to_play: who moves next, if the record says so.
     """
@@ -66,18 +57,9 @@ class Edit:
         Raises:
             BadPosition: a chain would have no liberty.
         """
-        board = {vertex: colour for colour, vertex in position.on_board()} | {
-            vertex: colour for colour, vertex in self.stones
-        }
-        by_colour = {colour: [vertex for vertex, found in board.items() if found == colour] for colour in "BW"}
-        return Position.start(
-            (position.xsize, position.ysize),
-            position.rules,
-            position.komi,
-            black=by_colour["B"],
-            white=by_colour["W"],
-            to_play=self.to_play or position.to_play,
-        )
+        board = {vertex: colour for colour, vertex in (*position.on_board(), *self.stones)}
+        stones = [(colour, vertex) for vertex, colour in board.items() if colour]
+        return position.set_up_anew(stones, self.to_play or position.to_play)
 
 
 @dataclass(frozen=True)
@@ -152,33 +134,15 @@ class GameRecord:
         return {"rules_name": f"{words.get(name, name if name.startswith('ko') else name.title())} rules"}
 
     def start(self) -> Position:
-        """The position before the first move.
-
-        Raises:
-            BadRecord: the stones set up cannot stand on the board (one without liberties, two on a point).
-        """
+        """The position before the first move. Raises `BadRecord`: stones set up cannot stand on the board."""
         try:
-            return Position.start(
-                size=(self.xsize, self.ysize),
-                rules=self.rules,
-                komi=self.komi,
-                handicap=self.handicap,
-                black=self.black_setup,
-                white=self.white_setup,
-                to_play=self.to_play,
-            )
+            stones: Data = {"handicap": self.handicap, "black": self.black_setup, "white": self.white_setup}
+            return Position.start((self.xsize, self.ysize), self.rules, self.komi, **stones, to_play=self.to_play)
         except KeimaError as error:
             raise BadRecord(error.message, source=self._where(), place="setup stones") from error
 
     def positions(self) -> Iterator[Position]:
-        """The position before the first move, then the one after each move: `len(moves) + 1` of them.
-
-        Where the board is edited after a move, the position is the one after the edit.
-
-        Raises:
-            IllegalMove: a move breaks the rules; names its number and vertex. Positions before it were yielded.
-            BadRecord: the setup cannot be.
-        """
+        """As `keima.games.records.GameRecord.positions`; after an edit of the board, where one follows a move."""
         position = self._edited(self.start(), 0)
         yield position
         for number, (colour, vertex) in enumerate(self.moves, 1):
@@ -191,7 +155,6 @@ class GameRecord:
             yield position
 
     def _edited(self, position: Position, number: int) -> Position:
-        """The position with the edits that follow a move."""
         for edit in self.edits:
             if edit.after == number:
                 try:
@@ -201,23 +164,15 @@ class GameRecord:
         return position
 
     def final(self) -> Position:
-        """The position after the last move, as quickly as that goes.
-
-        Raises:
-            IllegalMove, BadRecord: as `positions`.
-        """
+        """The position after the last move, as quickly as that goes. Raises as `positions`."""
         if self.edits:
             *_, position = self.positions()
             return position
         black = (*self.handicap, *self.black_setup)
+        stones = [*(("B", vertex) for vertex in black), *(("W", vertex) for vertex in self.white_setup)]
+        size = (self.xsize, self.ysize)
         try:
-            return Position.from_moves(
-                self.moves,
-                size=(self.xsize, self.ysize),
-                rules=self.rules,
-                komi=self.komi,
-                initial_stones=[*(("B", vertex) for vertex in black), *(("W", vertex) for vertex in self.white_setup)],
-            )
+            return Position.from_moves(self.moves, size, self.rules, self.komi, initial_stones=stones)
         except KeimaError as error:
             raise IllegalMove(error.message, source=self._where(), place=error.place) from error
 
@@ -233,13 +188,7 @@ class Sgf:
     def read(
         self, stream: IO[bytes], source: str = "", *, rules: str | None = None
     ) -> Iterator[GameRecord | BadRecord]:
-        """The games of a stream, as `RecordFormat.read`; moves are not played.
-
-        Args:
-            stream: SGF in any encoding.
-            source: what messages call it.
-            rules: rules to assume where a record names none or unknown ones; KataGo's names.
-        """
+        """The games of a stream, as `RecordFormat.read`; moves are not played. `rules`: as `parse_sgf`."""
         found = 0
         for raw in split_games(stream):
             found = raw.index
@@ -267,7 +216,7 @@ class Sgf:
         black = tuple(vertex for colour, vertex in position.setup if colour == "B")
         white = tuple(vertex for colour, vertex in position.setup if colour == "W")
         to_play = position.moves[0][0] if position.moves else position.to_play
-        handicap = black if black and not white and to_play == "W" else ()
+        handicap, black = (black, ()) if not white and to_play == "W" else ((), black)
         event = f"{played.event}, game {played.number}"
         comments = {0: f"{event}, {played.opening}"}
         last = len(position.moves)
@@ -279,7 +228,7 @@ class Sgf:
             rules=position.rules,
             komi=position.komi,
             handicap=handicap,
-            black_setup=() if handicap else black,
+            black_setup=black,
             white_setup=white,
             to_play=to_play,
             moves=position.moves,
@@ -299,7 +248,7 @@ def parse_sgf(data: bytes | str, *, rules: str | None = None, source: str = "", 
 
     Args:
         data: SGF; bytes in any encoding (its CA property, else a guess), or text.
-        rules: rules to assume where the record names none or unknown ones; `DEFAULT_RULES` if None.
+        rules: KataGo's name of those to assume where the record names none or unknown ones; None: `DEFAULT_RULES`.
         source, index: kept in the record.
 
     Raises:
@@ -320,7 +269,7 @@ Properties = Mapping[str, Sequence[bytes]]
 
 
 class _Reader:
-    """Turns the main line's property maps into a `GameRecord`, collecting notes on the way."""
+    """Turns the main line's property maps into a `GameRecord`; collects notes."""
 
     def __init__(self, rules: str | None) -> None:
         self.assumed_rules = rules or DEFAULT_RULES
@@ -378,8 +327,8 @@ class _Reader:
         try:
             komi = float(written)
         except ValueError:
-            self.notes.append(f"no komi in the record; {default} assumed" if not written else
-                              f"unreadable komi KM[{written}]; {default} assumed")  # fmt: skip
+            missing = f"unreadable komi KM[{written}]" if written else "no komi in the record"
+            self.notes.append(f"{missing}; {default} assumed")
             return default
         meant = komi / 100 if abs(komi) >= 100 and komi % 5 == 0 else komi
         if abs(meant * 4) % 2 == 1:  # 3.75 stones, as China counts, are 7.5 points
@@ -456,7 +405,7 @@ def _walk(
 
 
 def _setup_stones(nodes: Sequence[Properties], points: Mapping[bytes, str]) -> dict[str, str]:
-    """Vertex → "B" or "W" of the stones that AB, AW and AE of these nodes leave on an empty board."""
+    """The stones that AB, AW and AE of these nodes leave on an empty board: vertex → colour."""
     stones: dict[str, str] = {}
     for node in nodes:
         for name, colour in (("AB", "B"), ("AW", "W"), ("AE", None)):
@@ -481,11 +430,7 @@ def _point_list(values: Sequence[bytes], points: Mapping[bytes, str], name: str)
 
 
 def _edits(record: GameRecord, setups: Sequence[Setup], points: Mapping[bytes, str]) -> tuple[Edit, ...]:
-    """What setup in mid-game changes on the board; where it states what stands there already, nothing.
-
-    Raises:
-        BadRecord: the changed board, or a move before it, cannot be.
-    """
+    """What setup in mid-game changes on the board; where it states what stands there already, nothing."""
     edits: list[Edit] = []
     position, made = record.start(), 0
     for number, node in setups:
@@ -568,7 +513,6 @@ def _escaped(text: str) -> bytes:
 
 
 def _edit_node(edit: Edit, to_point: Mapping[str, bytes]) -> dict[str, list[bytes]]:
-    """The node that edits the board."""
     node: dict[str, list[bytes]] = {}
     for name, wanted in (("AB", "B"), ("AW", "W"), ("AE", "")):
         vertices = [to_point[vertex] for colour, vertex in edit.stones if colour == wanted]

@@ -60,7 +60,7 @@ class Rules:
         """Rules from a name, KataGo's JSON (an object, or its text) or KataGo's shorthand.
 
         Raises:
-            BadPosition: none of these; or a komi is in it, which belongs to the position.
+            BadPosition: none of these; or it has a komi, which belongs to the position.
         """
         parsed, komi = _parse(rules)
         if komi is not None:
@@ -132,7 +132,6 @@ _JSON_FIELDS = {
 
 
 def _check_option(name: str, value: Any) -> None:
-    """Refuse a value an option does not take."""
     allowed = _OPTIONS[name]
     if isinstance(value, bool) != isinstance(allowed[0], bool) or value not in allowed:
         known = ", ".join(json.dumps(choice) for choice in allowed)
@@ -143,21 +142,13 @@ def _shown(value: Any) -> str:
     return repr(value)[:80]
 
 
-def _chinese(ko: str) -> Rules:
-    return Rules(ko=ko, suicide=False, white_handicap_bonus="N", friendly_pass_ok=True)
-
-
-def _american(has_button: bool) -> Rules:
-    return Rules("SITUATIONAL", "AREA", "NONE", False, has_button, "N-1", True)
-
-
 NAMED_RULES: dict[str, Rules] = {
     "tromp-taylor": Rules(),
     "japanese": Rules("SIMPLE", "TERRITORY", "SEKI", suicide=False),
-    "chinese": _chinese("SIMPLE"),
-    "chinese-ogs": _chinese("POSITIONAL"),
-    "aga": _american(has_button=False),
-    "aga-button": _american(has_button=True),
+    "chinese": Rules("SIMPLE", "AREA", "NONE", False, False, "N", True),
+    "chinese-ogs": Rules("POSITIONAL", "AREA", "NONE", False, False, "N", True),
+    "aga": Rules("SITUATIONAL", "AREA", "NONE", False, False, "N-1", True),
+    "aga-button": Rules("SITUATIONAL", "AREA", "NONE", False, True, "N-1", True),
     "new-zealand": Rules(ko="SITUATIONAL", friendly_pass_ok=True),
     "ing": Rules(friendly_pass_ok=True),
     "stone-scoring": Rules("SIMPLE", "AREA", "ALL", suicide=False, friendly_pass_ok=True),
@@ -185,21 +176,19 @@ def _squeeze(name: str) -> str:
 _NAMES = {_squeeze(name): _OTHER_NAMES.get(name, name) for name in RULE_NAMES}
 
 _SHORTHAND = {
-    "komi": ("komi", re.compile(r"[-+]?\d+(?:\.\d*)?")),
-    "ko": ("ko", re.compile("|".join(KO_RULES))),
-    "scoring": ("scoring", re.compile("|".join(SCORING_RULES))),
-    "score": ("scoring", re.compile("|".join(SCORING_RULES))),
-    "tax": ("tax", re.compile("|".join(TAX_RULES))),
-    "sui": ("suicide", re.compile("[01]")),
-    "button": ("has_button", re.compile("[01]")),
-    "whb": ("white_handicap_bonus", re.compile("N-1|N|0")),
-    "fpok": ("friendly_pass_ok", re.compile("[01]")),
+    "komi": ("komi", r"[-+]?\d+(?:\.\d*)?"),
+    "ko": ("ko", "|".join(KO_RULES)),
+    **dict.fromkeys(("scoring", "score"), ("scoring", "|".join(SCORING_RULES))),
+    "tax": ("tax", "|".join(TAX_RULES)),
+    "sui": ("suicide", "[01]"),
+    "button": ("has_button", "[01]"),
+    "whb": ("white_handicap_bonus", "N-1|N|0"),
+    "fpok": ("friendly_pass_ok", "[01]"),
 }
 """Each prefix of the shorthand: the option it sets, and the values it takes. Longer prefixes stand first."""
 
 
 def _parse(rules: str | Fields | Rules) -> tuple[Rules, float | None]:
-    """Rules, and the komi written with them."""
     if isinstance(rules, Rules):
         return rules, None
     if isinstance(rules, Mapping):
@@ -244,7 +233,7 @@ def _parse_shorthand(text: str) -> tuple[Rules, float | None]:
         if prefix is not None:
             name, values = _SHORTHAND[prefix]
             rest = rest[len(prefix) :].lstrip()
-            value = values.match(rest)
+            value = re.match(values, rest)
         if value is None:
             names = ", ".join(RULE_NAMES)
             raise BadPosition(f"rules {_shown(text)}: unknown; known are {names}, and KataGo's JSON and shorthand")
@@ -258,17 +247,12 @@ def _parse_shorthand(text: str) -> tuple[Rules, float | None]:
 
 
 def _with_default_tax(options: Data) -> Rules:
-    """Rules with these options; the tax, if left out, is the usual one of the scoring."""
     options.setdefault("tax", "SEKI" if options.get("scoring") == "TERRITORY" else "NONE")
     return Rules(**options)
 
 
 def check_komi(komi: float) -> float:
-    """The komi, if it is one: a multiple of a half within ±400.
-
-    Raises:
-        BadPosition: it is not.
-    """
+    """The komi, if it is a multiple of a half within ±400. Raises `BadPosition`."""
     if isinstance(komi, bool) or not isinstance(komi, (int, float)):
         raise BadPosition(f"komi must be a number, found {_shown(komi)}")
     if not abs(komi) <= MAX_KOMI or komi * 2 != int(komi * 2):  # "not <=" so that NaN is refused too

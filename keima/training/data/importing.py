@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from keima.errors import BadRecord, BadRequest, BadStore, KeimaError
 from keima.games.files import GameFile, find_game_files
 from keima.games.game import GAMES, get_game
-from keima.games.rows import Broken, Chunk, ReadChunk, Rows
+from keima.games.rows import Broken, Chunk, ReadChunk
 from keima.jit import njit
 from keima.training.data.store import check_output, writing
 
@@ -89,7 +89,14 @@ def import_games(
     """
     started = time.perf_counter()
     paths = list(paths)
-    _check_arguments(paths, out, game, min_moves, workers)
+    check_output(out)
+    for path in paths:
+        if not Path(path).exists():
+            raise BadRequest("no such file or folder", source=str(path))
+    if game is not None:
+        get_game(game)
+    if min_moves < 0 or (workers is not None and workers < 1):
+        raise BadRequest(f"min_moves {min_moves} and workers {workers}: not below 0 and 1")
     sources = _Sources.find(paths, game)
     archive = GAMES[sources.game].archive
     if rules is not None:
@@ -106,7 +113,10 @@ def import_games(
             for found in _in_order(worker, chunks, workers or os.cpu_count() or 1):
                 writer.write(intake.take(found))
             if not report.games:
-                raise BadRecord(_nothing(report), source=str(paths[0]) if len(paths) == 1 else None)
+                counts = f"{len(report.broken)} broken, {report.short} too short, {report.duplicates} duplicates"
+                first = f"; the first: {report.broken[0][0]}: {report.broken[0][1]}" if report.broken else ""
+                source = str(paths[0]) if len(paths) == 1 else None
+                raise BadRecord(f"no game to write ({counts}){first}", source=source)
     except BrokenProcessPool as error:
         reason = "a worker process was killed (was memory short?), or the script that imports runs without "
         advice = '`if __name__ == "__main__":`; --workers 1 needs no other process'
@@ -114,19 +124,6 @@ def import_games(
     report.bytes = Path(out).stat().st_size
     report.seconds = time.perf_counter() - started
     return report
-
-
-def _check_arguments(
-    paths: Sequence[Path | str], out: Path | str, game: str | None, min_moves: int, workers: int | None
-) -> None:
-    check_output(out)
-    for path in paths:
-        if not Path(path).exists():
-            raise BadRequest("no such file or folder", source=str(path))
-    if game is not None:
-        get_game(game)
-    if min_moves < 0 or (workers is not None and workers < 1):
-        raise BadRequest(f"min_moves {min_moves} and workers {workers}: not below 0 and 1")
 
 
 @dataclass
@@ -163,7 +160,7 @@ class _Sources:
 def _read(chunk: Chunk, game: str, rules: str | None, min_moves: int) -> ReadChunk:
     archive = GAMES[game].archive
     if chunk.problem:
-        found = Rows(archive.schema, min_moves).finish()
+        found = ReadChunk(archive.schema, min_moves).finish()
         found.broken.append(Broken(chunk.file, 0, 0, chunk.problem))
         return found
     return archive.read(chunk, rules, min_moves)
@@ -266,9 +263,3 @@ def _insert(table: NDArray[np.uint64], keys: NDArray[np.uint64], fresh: NDArray[
             fresh[i] = True
             count += 1
     return count
-
-
-def _nothing(report: ImportReport) -> str:
-    counts = f"{len(report.broken)} broken, {report.short} too short, {report.duplicates} duplicates"
-    first = f"; the first: {report.broken[0][0]}: {report.broken[0][1]}" if report.broken else ""
-    return f"no game to write ({counts}){first}"

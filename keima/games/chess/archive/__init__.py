@@ -25,7 +25,7 @@ from keima.games.archive import Archive, FlatGames, Kinds
 from keima.games.chess.archive.reading import ChessReader, game_starts, split_pgn
 from keima.games.chess.board import STATE, join_states, make
 from keima.games.chess.position import Position
-from keima.games.rows import ArrayColumns, Broken, Chunk, Counts, Piece, ReadChunk, Rows
+from keima.games.rows import ArrayColumns, Broken, Chunk, Counts, Piece, ReadChunk
 from keima.jit import Records, njit
 from keima.plain import Data
 
@@ -71,21 +71,14 @@ class _Arrays(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ChessGames(FlatGames):
-    """G games of chess.
-
-    Attributes:
-        start_fen: int32 [G], into `start_fens`; −1 is the usual start.
-        start_fens: the other starting positions.
-        chess960: bool [G].
-        white_elo, black_elo: int16 [G], −1 unknown.
-    """
+    """G games of chess."""
 
     game = "chess"
 
-    start_fen: NDArray[np.int32]
+    start_fen: NDArray[np.int32]  # [G], into `start_fens`; −1 is the usual start
     start_fens: tuple[str, ...]
-    chess960: NDArray[np.bool_]
-    white_elo: NDArray[np.int16]
+    chess960: NDArray[np.bool_]  # [G]
+    white_elo: NDArray[np.int16]  # [G], −1 unknown
     black_elo: NDArray[np.int16]
 
     @cached_property
@@ -161,11 +154,7 @@ class _Counts(Counts):
 
 
 class ChessArchive(Archive):
-    """PGN into rows, rows into arrays.
-
-    Args:
-        fast: read plain games with a kernel; without it the rows are the same, later.
-    """
+    """PGN into rows, rows into arrays; what is not `fast` reads plain games without a kernel, to the same rows."""
 
     schema = SCHEMA
     games = ChessGames
@@ -186,7 +175,7 @@ class ChessArchive(Archive):
         """See `Archive`; there are no rules to choose."""
         reader = ChessReader(self.fast)
         (piece,) = chunk.pieces
-        found = Rows(SCHEMA, min_moves, continued=piece.file)
+        found = ReadChunk(SCHEMA, min_moves, continued=piece.file)
         line = piece.line
         starts = [0, *game_starts(piece.data), len(piece.data)]
         for begin, end in pairwise(starts):

@@ -250,14 +250,7 @@ def _replay_game(
 ) -> None:
     """Make `b`, `h` the position after the first `count` moves of game g.
 
-    Args:
-        games: the games.
-        g: the game.
-        count: moves to make.
-        b: BOARD record, overwritten.
-        h: HISTORY record, overwritten.
-        locs: int16 [≥ moves of the game], working space: its moves' points, one more than made.
-        colours: int8 of that size, working space: who makes them.
+    `locs` and `colours` [≥ moves of the game] are written: points and colours of those moves and of the next one.
     """
     xsize = int(games.xsize[g])
     ysize = int(games.ysize[g])
@@ -272,7 +265,6 @@ def _replay_game(
 
 @njit
 def _replay(games: _Arrays, chosen: NDArray[np.int64], turns: NDArray[np.int64], records: Records) -> None:
-    """Write N positions; see `FlatGames.replay`."""
     longest = 0
     for i in range(len(chosen)):
         longest = max(longest, turns[i] + 1)
@@ -307,17 +299,9 @@ def _final_owners(
     area: NDArray[np.int8],
     owners: NDArray[np.float32],
 ) -> None:
-    """Write who owns each point at the end of game g: +1 Black, −1 White, 0 nobody, NaN not known.
+    """Write who owns each point at the end of game g into `owners`: +1 Black, −1 White, 0 nobody, NaN not known.
 
-    Args:
-        games: the games.
-        g: the game.
-        b: BOARD record, working space.
-        h: HISTORY record, likewise.
-        locs: as for `_replay_game`.
-        colours: likewise.
-        area: int8 [MAX_POINTS], working space.
-        owners: float32 [MAX_POINTS], written.
+    The other arguments are working space.
     """
     owners[:] = np.nan
     scored = not np.isnan(games.score[g])
@@ -348,7 +332,6 @@ def _fill_ownership(
     symmetries: NDArray[np.int64],
     ownership: NDArray[np.float32],
 ) -> None:
-    """Write the ownership of N positions; see `FlatGames.fill_ownership`."""
     longest = 0
     for i in range(len(chosen)):
         longest = max(longest, games.start[chosen[i] + 1] - games.start[chosen[i]])

@@ -46,12 +46,7 @@ _LOWER_A, _LOWER_S, _LOWER_T = ord("a"), ord("s"), ord("t")
 
 @dataclass(frozen=True)
 class PackedGame:
-    """A game as the store keeps it.
-
-    Attributes:
-        record: everything but its moves (which are in it only if the slow reader read it).
-        moves, setup: packed as in the store, uint16.
-    """
+    """A game as the store keeps it; its record has moves only if the slow reader read it. They are packed, uint16."""
 
     record: GameRecord
     moves: NDArray[np.uint16]
@@ -104,15 +99,12 @@ def _is_setup(text: NDArray[np.uint8], begin: int, end: int) -> bool:
 
 @njit
 def scan(text: NDArray[np.uint8], moves: NDArray[np.uint16], root_end: NDArray[np.int64]) -> int:
-    """The moves of a plain game: one line of nodes, none but the root with setup, at most one move a node.
+    """How many moves a plain game has: one line of nodes, none but the root with setup, at most one move a node.
 
     Args:
         text: SGF from `(` to `)`, uint8 [n].
         moves: written: y · 32 + x or `_SCAN_PASS`, WHITE_BIT for White; uint16, room for n // 3 moves.
         root_end: written: where the root node ends; int64 [1].
-
-    Returns:
-        How many moves, or NOT_PLAIN.
     """
     n = len(text)
     i = 1
@@ -163,10 +155,7 @@ def scan(text: NDArray[np.uint8], moves: NDArray[np.uint16], root_end: NDArray[n
 
 @njit
 def replay(b: Record, moves: NDArray[np.uint16], setup: NDArray[np.uint16], xsize: int, ysize: int) -> int:
-    """Play scanned moves through on board `b`, and pack them in place as the store does.
-
-    Returns how many can be played: all, or the index of the first that cannot.
-    """
+    """Play scanned moves on board `b`, and pack them in place as the store does; how many could be played."""
     clear(b, xsize, ysize)
     for stone in setup:
         point = int(stone) & POINT_BITS
