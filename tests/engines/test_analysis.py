@@ -542,6 +542,56 @@ def test_consecutive_turns_share_evaluations(tiny: Any) -> None:
     conversation.end()
 
 
+def test_katrains_game_of_four_handicap_stones(tiny: Any) -> None:
+    """What KaTrain asks about it (`core/engine.py`, `request_analysis`), and what it reads (`core/game_node.py`)."""
+    from keima.search.search import Search
+
+    stones = ["Q16", "D4", "Q4", "D16"]
+    settings = {"reportAnalysisWinratesAs": "BLACK", "wideRootNoise": 0.04, "maxTime": 300.0}
+    asked = {
+        "rules": "japanese", "priority": 0, "analyzeTurns": [0], "maxVisits": 12, "komi": 6.5, "boardXSize": 19,
+        "boardYSize": 19, "includeOwnership": True, "includeMovesOwnership": True, "includePolicy": True,
+        "initialStones": [["B", stone] for stone in stones], "initialPlayer": "W", "moves": [],
+        "overrideSettings": settings, "reportDuringSearchEvery": 1.0,
+    }  # fmt: skip
+    conversation = Conversation(lambda bound, overrides: Search(bound, **overrides), evaluator=tiny)
+
+    def answer(**changes: Any) -> dict[str, Any]:
+        conversation.ask({**asked, **changes, "id": "QUERY:1"})
+        while (found := conversation.answer())["isDuringSearch"]:
+            assert {"moveInfos", "rootInfo", "policy"} <= set(found)
+        return found
+
+    first = answer()
+    moves = [["W", first["moveInfos"][0]["move"]]]
+    second = answer(moves=moves, analyzeTurns=[1])
+    start = go.Position.start(19, "japanese", 6.5, black=stones, to_play="W")
+    for found, position, sign in ((first, start, -1), (second, start.play(moves[0][1]), 1)):
+        occupied = len(stones) + len(position.moves)
+        root, infos, raw = found["rootInfo"], found["moveInfos"], tiny([position], policy_optimism=0.2)[0]
+        assert (found["turnNumber"], root["currentPlayer"]) == (len(position.moves), position.to_play)
+        assert root["visits"] == 12
+        assert root["rawWinrate"] == pytest.approx((1 + sign * raw.value) / 2, abs=1e-5)
+        assert root["rawLead"] == pytest.approx(sign * raw.lead, abs=1e-4)
+        assert (len(found["policy"]), found["policy"].count(-1), len(found["ownership"])) == (362, occupied, 361)
+        assert sum(p for p in found["policy"] if p >= 0) == pytest.approx(1, abs=1e-5)
+        assert [info["order"] for info in infos] == list(range(len(infos)))
+        for info in infos:
+            assert info["pv"][0] == info["move"]
+            assert position.is_legal(info["move"])
+            assert {"visits", "prior", "scoreLead", "winrate"} <= set(info)
+            assert len(info["ownership"]) == 361
+    avoided = [info["move"] for info in first["moveInfos"]]
+    others = answer(avoidMoves=[{"moves": avoided, "player": "W", "untilDepth": 1}])["moveInfos"]
+    assert others
+    assert not {info["move"] for info in others} & set(avoided)
+    handicap = {"playoutDoublingAdvantage": -1.138, "playoutDoublingAdvantagePla": "BLACK"}  # its AI for handicaps
+    without = answer(overrideSettings={**settings, **handicap}, includeOwnership=False, includeMovesOwnership=False)
+    assert without["moveInfos"]
+    assert "ownership" not in without
+    assert conversation.end() == []
+
+
 def test_katagos_command_line(tmp_path: Path) -> None:
     """The command KaTrain starts, with keima in katago's place."""
     import subprocess
