@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import random
 import time
+from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Context, Option
+from typer import Context, Option, Typer
 
 from keima.cli import common
 from keima.errors import BadRequest
 
 if TYPE_CHECKING:
     from keima.games.position import Position
-    from keima.inference.evaluator import Evaluator
+    from keima.inference.evaluator import Evaluator, Handle
     from keima.systems.encoding import Batch
     from keima.systems.network import Network
+    from keima.training.run.recipe import Recipe
 
 EXAMPLES = """Examples:
 
@@ -30,12 +33,25 @@ share is of the best of OpenVINO's own two modes on the same graph, batch and pr
 counts, taken in turns, so that a busy machine slows all of them alike.
 """
 
+TRAIN_EXAMPLES = """Examples:
+
+\b
+  keima bench train recipes/alphago-policy.toml
+  keima bench train recipes/alphago-zero.toml --set run.precision=bf16 --set run.batch_size=512
+
+Operations are those of the convolutions, forward and backward. "alone" is each of the network's convolutions by itself,
+"best" a 3×3 one from 256 to 256 channels.
+"""
+
+app = Typer(invoke_without_command=True, rich_markup_mode=None, epilog=EXAMPLES)
+
 Run = Callable[[float], float]
 """Runs for about so many seconds; positions per second."""
 
 WARM_UP = 0.1
 
 
+@app.callback(epilog=EXAMPLES)
 def bench(
     context: Context,
     net: Annotated[str | None, Option(metavar="NET", help="Network file (required).")] = None,
@@ -52,7 +68,8 @@ def bench(
     network = common.open_network(net)
     positions = middle_game(network.encoding.game, 64)
     print(f"{network.pedigree.name} ({network.system})")
-    encoded = best_of({"encode": repeated(network.encoding.encode, positions)}, seconds, rounds)["encode"]
+    encode = timed(lambda: network.encoding.encode(positions), len(positions))
+    encoded = best_of({"encode": encode}, seconds, rounds)["encode"]
     print(f"  encoding, one core{encoded:19,.0f} positions/s\n")
     print(f"  {'precision':10}{'batch':>6}{'OpenVINO alone':>18}{'batches':>18}{'positions':>18}   (positions/s)")
     for kind in precision or ["f32", "bf16"]:
@@ -69,16 +86,13 @@ def _print_row(
         print(f"  {precision:10}{batch:>6}  not measured: {error.message}")
         return
     encoded = network.encoding.encode(positions[:batch])
-    best = best_of(
-        {
-            "latency": openvino_alone(network, encoded, precision, "LATENCY"),
-            "throughput": openvino_alone(network, encoded, precision, "THROUGHPUT"),
-            "batches": batches(evaluator, encoded),
-            "positions": repeated(evaluator, positions),
-        },
-        seconds,
-        rounds,
-    )
+    runs = {
+        "latency": openvino_alone(network, encoded, precision, "LATENCY"),
+        "throughput": openvino_alone(network, encoded, precision, "THROUGHPUT"),
+        "batches": batches(evaluator, encoded),
+        "positions": timed(lambda: evaluator(positions), len(positions)),
+    }
+    best = best_of(runs, seconds, rounds)
     alone = max(best["latency"], best["throughput"])
     shares = "".join(f"{best[name]:10,.0f} ({best[name] / alone:4.0%})" for name in ("batches", "positions"))
     print(f"  {precision:10}{batch:>6}{alone:>18,.0f}  {shares}")
@@ -112,33 +126,30 @@ def best_of(runs: dict[str, Run], seconds: float, rounds: int) -> dict[str, floa
     return best
 
 
-def repeated(step: Callable[[list[Position]], object], positions: list[Position]) -> Run:
-    """Positions/s of a step that takes all of these positions."""
+def timed(step: Callable[[], object], count: int, finish: Callable[[], object] = lambda: None) -> Run:
+    """Positions/s of a step that does so many of them, repeated; `finish` waits for what is under way."""
 
     def run(seconds: float) -> float:
         start, done = time.perf_counter(), 0
-        while (passed := time.perf_counter() - start) < seconds or not done:
-            step(positions)
-            done += len(positions)
-        return done / passed if passed else 0.0
+        while time.perf_counter() - start < seconds or not done:
+            step()
+            done += count
+        finish()
+        return done / (time.perf_counter() - start)
 
     return run
 
 
 def batches(evaluator: Evaluator, encoded: Batch) -> Run:
     """Positions/s of encoded batches, two under way."""
+    under_way: deque[Handle] = deque()
 
-    def run(seconds: float) -> float:
-        start, done = time.perf_counter(), 0
-        before = evaluator.submit(encoded)
-        while time.perf_counter() - start < seconds:
-            after = evaluator.submit(encoded)
-            before.result()
-            before, done = after, done + encoded.size
-        before.result()
-        return (done + encoded.size) / (time.perf_counter() - start)
+    def step() -> None:
+        under_way.append(evaluator.submit(encoded))
+        if len(under_way) > 1:
+            under_way.popleft().result()
 
-    return run
+    return timed(step, encoded.size, lambda: under_way.pop().result())
 
 
 def openvino_alone(network: Network, encoded: Batch, precision: str, hint: str) -> Run:
@@ -150,13 +161,88 @@ def openvino_alone(network: Network, encoded: Batch, precision: str, hint: str) 
     compiled = openvino.Core().compile_model(convert(network, encoded.inputs), "CPU", config)
     queue = openvino.AsyncInferQueue(compiled, 4)
     inputs = [encoded.inputs[name] for name in network.input_names]
+    return timed(lambda: queue.start_async(inputs, share_inputs=True), encoded.size, queue.wait_all)
 
-    def run(seconds: float) -> float:
-        start, done = time.perf_counter(), 0
-        while time.perf_counter() - start < seconds:
-            queue.start_async(inputs, share_inputs=True)
-            done += encoded.size
-        queue.wait_all()
-        return done / (time.perf_counter() - start)
 
-    return run
+# --- Training ---------------------------------------------------------------------------------------------------------
+
+
+@app.command("train", epilog=TRAIN_EXAMPLES, short_help="A training step, beside convolutions alone.")
+def bench_train(
+    recipe: common.RecipeArgument,
+    settings: common.Settings = None,
+    seconds: Annotated[float, Option(min=0.01, help="Length of one round of one measurement.")] = 1.0,
+) -> None:
+    """Measure a training step beside the machine's convolutions, and the loader beside the step."""
+    from keima.training.run.preflight import build_network
+    from keima.training.run.recipe import read_recipe
+
+    read = read_recipe(recipe, settings or ())
+    network = build_network(read)
+    step = _step(read, network, seconds)
+    if read.data.train and Path(read.data.train).exists():
+        _loader(read, network, step)
+    else:
+        print(f"  loading              not measured: no {read.data.train or 'data.train, the games are self-play'}")
+
+
+def _step(recipe: Recipe, network: Network, seconds: float) -> float:
+    """Measure and print the step; positions/s."""
+    import torch
+
+    from keima.systems.loss import loss_for
+    from keima.training.run import throughput
+    from keima.training.run.loop import make_fabric
+    from keima.training.run.objective import TrainingStep, Whole
+    from keima.training.run.optimizer import make_optimizer
+    from keima.training.run.preflight import find_world
+
+    shapes = throughput.convolutions(network)
+    fabric = make_fabric(recipe, find_world(recipe, {}))
+    n = recipe.run.batch_size // recipe.run.accumulate
+    objective = TrainingStep(network, loss_for(network, recipe.loss.weights))
+    objective.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    wrapped, optimizer = fabric.setup(objective, make_optimizer(recipe, network))
+    batch = throughput.random_batch(network, n).torch(fabric.device)
+
+    def run() -> None:
+        fabric.backward(wrapped(Whole(batch))["loss"])
+        optimizer.step()
+        optimizer.zero_grad()
+
+    best = throughput.Convolution(*throughput.REFERENCE, shapes[0].height, shapes[0].width, first=False)
+    timed = {
+        shape: throughput.convolution_alone(shape, n, fabric.device, fabric.autocast, seconds / 4)
+        for shape in {*shapes, best}
+    }
+    taken = throughput.seconds_of(run, fabric.device, seconds)
+    operations = sum(shape.operations(n) for shape in shapes)
+    alone = operations / sum(timed[shape] for shape in shapes)
+    peak = best.operations(n) / timed[best]
+    speed = operations / taken
+    name = network.pedigree.name
+    print(f"{name} on {fabric.device}, {recipe.run.precision}, {n} positions a step")
+    print(f"  convolutions, best   {peak / 1e9:12,.1f} GFLOP/s")
+    print(f"  convolutions, alone  {alone / 1e9:12,.1f} GFLOP/s")
+    shares = f"{speed / alone:4.0%} of alone, {speed / peak:4.0%} of best"
+    print(f"  training step        {speed / 1e9:12,.1f} GFLOP/s   {shares}")
+    print(f"  training step        {n / taken:12,.0f} positions/s ({taken * 1e3:,.1f} ms)")
+    return n / taken
+
+
+def _loader(recipe: Recipe, network: Network, step: float) -> None:
+    """Measure and print how fast the recipe's games become batches."""
+    from keima.training.run.preflight import find_world
+    from keima.training.run.sources import open_games, open_teacher
+
+    sources: Any = open_games(recipe, network, find_world(recipe, {}), Path(), open_teacher(recipe, network))
+    next(sources.train)
+    started, done = time.perf_counter(), 0
+    while time.perf_counter() - started < 2 or not done:
+        done += len(next(sources.train))
+    speed = done / (time.perf_counter() - started)
+    sources.train.close()
+    if sources.test is not None:
+        sources.test.close()
+    share = f"{speed / step:4.1f} × the step's, on {recipe.data.workers} threads"
+    print(f"  loading              {speed:12,.0f} positions/s   {share}")

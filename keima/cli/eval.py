@@ -98,13 +98,13 @@ def _read_ahead(
     lines: Iterator[PositionLine | BadLine], ready: Queue[PositionLine | BadLine | BaseException | None]
 ) -> None:
     """Put the lines where they can be fetched; None, or the error that ended them, comes last."""
+    last = None
     try:
         for line in lines:
             ready.put(line)
     except BaseException as error:
-        ready.put(error)
-    else:
-        ready.put(None)
+        last = error
+    ready.put(last)
 
 
 def answer_lines(

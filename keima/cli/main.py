@@ -10,7 +10,7 @@ from typer import Exit, Option, Typer, echo
 
 from keima.cli import analysis, bench, convert, eval, gtp, match, planes, review, show, uci
 from keima.cli.common import Group
-from keima.cli.training import bench_train, compress, data, study, train
+from keima.cli.training import compress, data, study, train
 
 app = Typer(
     cls=Group,
@@ -54,12 +54,7 @@ _VERBS = (
 )
 for _name, _verb, _examples, _short in _VERBS:
     app.command(_name, epilog=_examples, short_help=_short)(_verb)
-_bench = Typer(invoke_without_command=True, rich_markup_mode=None, epilog=bench.EXAMPLES)
-_bench.callback(epilog=bench.EXAMPLES)(bench.bench)
-_bench.command("train", epilog=bench_train.EXAMPLES, short_help="A training step, beside convolutions alone.")(
-    bench_train.bench_train
-)
-app.add_typer(_bench, name="bench", short_help="How fast it is here, beside the limit.")
+app.add_typer(bench.app, name="bench", short_help="How fast it is here, beside the limit.")
 app.add_typer(data.app, name="data", short_help="Game stores for training: import, info, split.")
 app.add_typer(compress.app, name="compress", short_help="Make a network smaller: fold, distill.")
 

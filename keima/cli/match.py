@@ -16,7 +16,6 @@ from keima.errors import BadRequest
 
 if TYPE_CHECKING:
     from keima.engines.match.elo import Sprt
-    from keima.engines.match.match import Match, MatchOptions
     from keima.engines.match.results import GameResult, Summary
 
 EXAMPLES = """Examples:
@@ -99,7 +98,10 @@ def match(
     )
     played = Match(a, b, options, output)
     with common.open_output(json_path) if json_path else nullcontext() as stream:
-        summary = _run(played, options)
+        if played.played:
+            print(f"{played.played} games of this match are played already", file=sys.stderr)
+        with _progress(games, played.played) as show:
+            summary = played.run(lambda result, summary: show(game_line(result, summary), standing(summary)))
         if stream is not None:
             stream.write(json.dumps(summary.to_json(), ensure_ascii=False) + "\n")
     if json_path != "-":
@@ -126,13 +128,6 @@ def _sprt(text: str) -> Sprt:
     return Sprt(*numbers)
 
 
-def _run(match: Match, options: MatchOptions) -> Summary:
-    if match.played:
-        print(f"{match.played} games of this match are played already", file=sys.stderr)
-    with _progress(options.games, match.played) as show:
-        return match.run(lambda result, summary: show(game_line(result, summary), standing(summary)))
-
-
 @contextmanager
 def _progress(total: int, done: int) -> Iterator[Callable[[str, str], None]]:
     """A line a game on standard error, and where that is a terminal a bar below them with the standing."""
@@ -153,16 +148,14 @@ def game_line(result: GameResult, summary: Summary) -> str:
     """One game in one line."""
     first, second = summary.names if result.first == "A" else summary.names[::-1]
     seconds = "+".join(f"{spent:.1f}" for spent in result.seconds)
-    return (
-        f"game {result.number}: {first} – {second}: {result.result}, {result.reason} "
-        f"({result.plies} moves, A+B {seconds} s)"
-    )
+    ended = f"{result.result}, {result.reason} ({result.plies} moves, A+B {seconds} s)"
+    return f"game {result.number}: {first} – {second}: {ended}"
 
 
 def standing(summary: Summary) -> str:
     """Where the match stands, in a few words."""
     tally = summary.tally
-    words = f"A {tally.points:g}/{tally.games} ({100 * tally.score:.1f} %) Elo {_elo(*_with_interval(summary))}"
+    words = f"A {tally.points:g}/{tally.games} ({100 * tally.score:.1f} %) Elo {_elo(summary)}"
     if summary.sprt is not None:
         words += f" LLR {summary.sprt[1]:.2f}"
     return words
@@ -178,29 +171,24 @@ def describe(summary: Summary) -> list[str]:
         f"games {tally.games}: A wins {tally.wins}, draws {tally.draws}, loses {tally.losses} "
         f"(moving first {_wdl(summary.as_first)}, second {_wdl(summary.as_second)})",
         f"score {100 * tally.score:.1f} % (95 %: {100 * low:.1f} to {100 * high:.1f})",
-        f"Elo {_elo(*_with_interval(summary))} (95 %), A is the stronger with {100 * tally.superiority:.1f} %",
+        f"Elo {_elo(summary)} (95 %), A is the stronger with {100 * tally.superiority:.1f} %",
     ]
     if any(tally.pairs):
         lines.append(f"pairs with 0, ½, 1, 1½, 2 points for A: {', '.join(map(str, tally.pairs))}")
     if summary.sprt is not None:
         test, ratio, verdict = summary.sprt
         decided = {"H1": f"H1: at least {test.elo1:g}", "H0": f"H0: at most {test.elo0:g}", None: "undecided"}[verdict]
-        lines.append(
-            f"SPRT elo0 {test.elo0:g}, elo1 {test.elo1:g}: LLR {ratio:.2f} "
-            f"({test.lower:.2f} to {test.upper:.2f}), {decided}"
-        )
+        bounds = f"LLR {ratio:.2f} ({test.lower:.2f} to {test.upper:.2f})"
+        lines.append(f"SPRT elo0 {test.elo0:g}, elo1 {test.elo1:g}: {bounds}, {decided}")
     for result in summary.faults:
         fault = result.fault or {}
         lines.append(f"fault in game {result.number}: {fault['kind']} of {fault['player']}: {fault['detail']}")
     return lines
 
 
-def _with_interval(summary: Summary) -> tuple[float, float, float]:
-    return (summary.tally.elo, *summary.tally.elo_interval)
-
-
-def _elo(elo: float, low: float, high: float) -> str:
-    return f"{elo:+.0f} [{low:+.0f}, {high:+.0f}]"
+def _elo(summary: Summary) -> str:
+    low, high = summary.tally.elo_interval
+    return f"{summary.tally.elo:+.0f} [{low:+.0f}, {high:+.0f}]"
 
 
 def _wdl(counts: tuple[int, int, int]) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from keima.games.positions import BadLine, PositionLine
+    from keima.games.positions import PositionLine
     from keima.systems.encoding import Encoding
 
 EXAMPLES = """Examples:
@@ -37,7 +37,7 @@ def planes(
 
     A line that cannot be read is answered with {"id": …, "error": "…"}, the others as usual; the exit status is then 2.
     """
-    from keima.games.positions import read_positions
+    from keima.games.positions import BadLine, read_positions
     from keima.systems.system import get_encoding
 
     usual = common.read_symmetry(symmetry)
@@ -45,7 +45,13 @@ def planes(
     failed = False
     with common.open_output(output) as stream:
         for line in read_positions(positions):
-            answer = _answer(line, chosen, usual)
+            if isinstance(line, BadLine):
+                answer: dict[str, object] = {"id": line.id, "error": str(line.error)}
+            else:
+                try:
+                    answer = {"id": line.id, **encode_line(line, chosen, usual)}
+                except KeimaError as error:
+                    answer = {"id": line.id, "error": str(error.at(line.source, line.place))}
             failed = failed or "error" in answer
             common.write_line(stream, answer)
     if failed:
@@ -53,20 +59,8 @@ def planes(
         raise Exit(common.FAILED)
 
 
-def _answer(line: PositionLine | BadLine, encoding: Encoding, symmetry: int | str) -> dict[str, object]:
-    """A line's planes, or what is wrong with it."""
-    from keima.games.positions import BadLine
-
-    if isinstance(line, BadLine):
-        return {"id": line.id, "error": str(line.error)}
-    try:
-        return {"id": line.id, **encode_line(line, encoding, symmetry)}
-    except KeimaError as error:
-        return {"id": line.id, "error": str(error.at(line.source, line.place))}
-
-
 def encode_line(line: PositionLine, encoding: Encoding, symmetry: int | str) -> dict[str, object]:
-    """The `planes` and, where the encoding has them, `globals` of one line, as nested lists.
+    """The `planes`, `globals` and `metadata` of one line, as far as the encoding has them, as nested lists.
 
     Raises:
         UnsupportedPosition: the encoding cannot take the position.

@@ -71,6 +71,7 @@ def review(
 
     from keima.games.files import read_records
     from keima.review.batch import Reviewer, plan
+    from keima.review.report import render_index, write_text
     from keima.systems.files.defaults import default_network, find_network
 
     own = common.read_options(option)
@@ -96,7 +97,11 @@ def review(
     with common.open_output(json_path) if json_path else nullcontext() as stream:
         results = _run(tasks, reviewers, stream, quiet=json_path == "-")
     if len(tasks) > 1:
-        _write_index(results, Path(output))
+        entries = [(result.page.name, result.review) for result in results if result.review is not None]
+        if entries:  # a page that lists the games, beside theirs
+            index = Path(output) / "index.html"
+            write_text(index, render_index(entries))
+            print(index)
     if any(result.error for result in results):
         raise Exit(common.FAILED)
 
@@ -158,13 +163,3 @@ def _progress(total: int) -> Iterator[tuple[Begin, Callable[[int], None] | None]
                 progress.update(games, completed=number - 1)
 
         yield begin, lambda count: progress.advance(positions, count)
-
-
-def _write_index(results: list[Result], folder: Path) -> None:
-    """A page that lists the games that were reviewed, beside their pages."""
-    from keima.review.report import render_index, write_text
-
-    entries = [(result.page.name, result.review) for result in results if result.review is not None]
-    if entries:
-        write_text(folder / "index.html", render_index(entries))
-        print(folder / "index.html")

@@ -162,28 +162,22 @@ def find_position(text: str, move: int | None = None) -> Position:
         text: a POSITIONS line itself, or a file: a game's record (its first game), or POSITIONS (its first line).
         move: for a game, how many moves are played; None for all. A BadRequest where it has fewer.
     """
-    from keima.games.files import game_of
+    from keima.games.files import game_of, read_records
     from keima.games.positions import BadLine, parse_json, parse_position, read_positions
 
     if text.lstrip().startswith("{"):
         return parse_position(parse_json(text)).position
     if game_of(text):
-        return _position_of_game(text, move)
+        record = next(read_records([text]))
+        if isinstance(record, BadRecord):
+            raise record
+        positions = list(record.positions())
+        if move is not None and move >= len(positions):
+            raise BadRequest(f"the game has {len(positions) - 1} moves, not {move}", source=text)
+        return positions[-1 if move is None else move]
     line = next(read_positions(text), None)
     if line is None:
         raise BadRequest("holds no position", source=text)
     if isinstance(line, BadLine):
         raise line.error
     return line.position
-
-
-def _position_of_game(path: str, move: int | None) -> Position:
-    from keima.games.files import read_records
-
-    record = next(read_records([path]))
-    if isinstance(record, BadRecord):
-        raise record
-    positions = list(record.positions())
-    if move is not None and move >= len(positions):
-        raise BadRequest(f"the game has {len(positions) - 1} moves, not {move}", source=path)
-    return positions[-1 if move is None else move]

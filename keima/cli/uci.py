@@ -87,13 +87,7 @@ class _Opener:
         self._search_of: tuple[object, ...] = ()
 
     def __call__(self, values: Values) -> Search:
-        """The search.
-
-        Raises:
-            BadWeights, UnsupportedNetwork: as `keima.load`, or the network plays another game; none was named, and the
-                default one is missing.
-            BadRequest: an option its backend or the network does not take.
-        """
+        """The search. Raises as `open_player`; BadWeights: no network was named and the default one is missing."""
         from keima.engines.session import prepare
         from keima.engines.uci import GAME
         from keima.games.game import get_game

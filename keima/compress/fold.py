@@ -28,9 +28,6 @@ def fold(network: Network) -> Network:
     The copy is for evaluation: training it further would not be the same as training the original. KataGo and Lc0
     networks can be written in their own formats afterwards (both formats hold folded networks). On others `folded`
     maps the name of each norm that is gone to the convolution that took it over.
-
-    Args:
-        network: any network; left as it is.
     """
     layout = system_of(network).layout
     if layout is not None and (own := layout.fold(network)) is not None:
@@ -65,9 +62,6 @@ def _absorb(convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> None:
     dtype = convolution.weight.dtype
     convolution.weight.copy_((convolution.weight.double() * scale[:, None, None, None]).to(dtype))
     convolution.bias = nn.Parameter(bias.to(dtype))
-
-
-# --- Which norm reads which convolution -------------------------------------------------------------------------------
 
 
 class _Readers(TorchDispatchMode):  # type: ignore[no-untyped-call]

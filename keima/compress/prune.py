@@ -40,15 +40,14 @@ RIDGE = 1e-4
 def prune(
     network: Network, channels: int | None = None, *, blocks: int | None = None, batches: Sequence[Inputs] = ()
 ) -> Network:
-    """A network with fewer channels in its trunk, fewer blocks, or both, in evaluation mode; its pedigree says of what.
+    """A network of fewer channels, fewer blocks, or both, for evaluation; its pedigree names the original.
 
     KataGo's blocks keep the same share of their inner channels; the other systems have one width for all. The heads
     stay as large as they are.
 
     Args:
         network: a residual network; left as it is.
-        channels: of the trunk, to keep; all if None.
-        blocks: to keep; all if None.
+        channels, blocks: to keep, of the trunk; all if None.
         batches: the network's inputs by name, `mask` among them where boards are padded: positions to measure by and to
             fit the weights on. About 2,000 positions are enough; none: by the weights alone.
 
@@ -133,14 +132,7 @@ class _Seen:
         return sorted(sorted(strength, key=lambda number: -strength[number])[:count])
 
     def strongest_channels(self, layout: Layout, group: str, count: int, kept: Mapping[str, Tensor]) -> Tensor:
-        """The channels of a group to keep, int64 [count], in order.
-
-        Args:
-            layout: with the blocks that are kept.
-            group: whose channels.
-            count: how many.
-            kept: of groups already cut: what layers write to channels that are gone does not matter.
-        """
+        """The channels of a group to keep, int64 [count], in order; `kept` are those of groups already cut."""
         if count == layout.sizes[group]:
             return torch.arange(count)
         readers = [layer for layer in layout.layers() if layer.reads == group]
@@ -202,9 +194,6 @@ def _eliminate(covariances: Sequence[Tensor], weights: Sequence[Tensor], count: 
     return torch.nonzero(~gone).flatten()
 
 
-# --- Cutting ----------------------------------------------------------------------------------------------------------
-
-
 def _cut(network: Network, layout: Layout, kept: Mapping[str, Tensor]) -> Network:
     weights = dict(network.state_dict())
     for layer in layout.layers():
@@ -230,9 +219,6 @@ def _cut(network: Network, layout: Layout, kept: Mapping[str, Tensor]) -> Networ
 def _tiled(channels: Tensor, size: int, tiles: int) -> Tensor:
     """Where these channels of a group of `size` are, when the group stands there `tiles` times."""
     return torch.cat([channels + tile * size for tile in range(tiles)])
-
-
-# --- Beside the original ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

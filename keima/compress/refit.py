@@ -123,8 +123,7 @@ def refit(
     """Fit the layers of the pruned network that read fewer channels than before, in place; both in evaluation mode.
 
     Args:
-        original: the whole network.
-        pruned: cut from it.
+        original, pruned: the whole network, and what was cut from it.
         layout: of the original, with the blocks that are kept.
         kept: group → the original's channels that are left, int64.
         batches: `forward`'s arguments by name; a few thousand positions in all.

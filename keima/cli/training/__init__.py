@@ -1,1 +1,1 @@
-"""The verbs that make games and networks: data, train, study, compress, bench train."""
+"""The verbs that make games and networks: data, train, study, compress."""

@@ -172,10 +172,9 @@ def _progress() -> Iterator[Progress | None]:
 def _tell_import(report: ImportReport, output: str, listed: str | None) -> None:
     left_out = {"duplicates": report.duplicates, "too short": report.short, "broken": len(report.broken)}
     rate = (report.games + sum(left_out.values())) / max(report.seconds, 1e-9)
-    common.say(
-        f"{output}: {report.games:,} games of {report.game}, {report.moves:,} moves, {report.bytes / 1e6:,.1f} MB, "
-        f"from {report.files:,} files in {report.seconds:.1f} s ({rate:,.0f} read a second)"
-    )
+    size, speed = f"{report.bytes / 1e6:,.1f} MB", f"{report.seconds:.1f} s ({rate:,.0f} read a second)"
+    games = f"{report.games:,} games of {report.game}, {report.moves:,} moves, {size}"
+    common.say(f"{output}: {games}, from {report.files:,} files in {speed}")
     if any(left_out.values()):
         common.say("left out: " + ", ".join(f"{count:,} {name}" for name, count in left_out.items() if count))
     for source, reason in report.broken[:_SHOWN_BROKEN]:

@@ -266,8 +266,7 @@ class BatchMaker:
     Attributes:
         board: (columns, rows) of the planes; largest ones of boards of several sizes.
         symmetries: int64 [≥ 1], those that keep the board's shape.
-        fits: bool [G], the games that the encoding takes; the others are in `left_out`.
-        left_out: how many games the encoding does not take, by reason.
+        fits: bool [G], the games that the encoding takes; the others are in `left_out`, by reason.
 
     Raises:
         BadRequest: a target that the game's records do not tell, or inputs that they do not give.

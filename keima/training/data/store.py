@@ -42,7 +42,6 @@ class GameStore:
         path: the file or folder.
         game: a key of `keima.games.game.GAMES`.
         files: its Parquet files, in order.
-        schema: its columns.
     """
 
     def __init__(self, path: Path, game: str, files: tuple[Path, ...], counts: tuple[int, ...]) -> None:

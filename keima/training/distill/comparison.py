@@ -55,15 +55,7 @@ def standing(
     precision: str = "auto",
     seconds: float = 2.0,
 ) -> Standing:
-    """Measure a network in evaluation mode on so many positions of held-out games.
-
-    Args:
-        network: any.
-        games: of its game.
-        positions: how many.
-        chosen: which ones.
-        precision: of the timed evaluator.
-        seconds: spent on timing.
+    """Measure a network in evaluation mode on so many positions of held-out games; `seconds` are spent on timing.
 
     Raises:
         BadRequest: the games and the network do not fit.

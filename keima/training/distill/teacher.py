@@ -42,31 +42,19 @@ def open_loader(
     games: GameStore | FlatGames,
     network: Network,
     world: World,
-    targets: frozenset[str],
-    *,
-    seed: int,
-    symmetries: bool,
     teacher: Evaluator | None = None,
+    **options: Any,
 ) -> Loader:
     """This process's batches of the games as a recipe takes them, with a teacher's answers as targets if there is one.
 
     Raises:
-        BadRequest: as `Loader`.
+        BadRequest: as `Loader`, which takes the `options`.
     """
-    return Loader(
-        games,
-        network.encoding,
-        recipe.run.batch_size // (recipe.run.accumulate * world.size),
-        seed=seed,
-        symmetries=symmetries,
-        workers=recipe.data.workers,
-        targets=targets,
-        positions=position_filter(recipe),
-        rank=world.rank,
-        world_size=world.size,
-        also=None if teacher is None else teacher.network.encoding,
-        teach=None if teacher is None else Teaching(teacher, recipe.teacher),
-    )
+    if teacher is not None:
+        options |= {"also": teacher.network.encoding, "teach": Teaching(teacher, recipe.teacher)}
+    options |= {"workers": recipe.data.workers, "positions": position_filter(recipe)}
+    size = recipe.run.batch_size // (recipe.run.accumulate * world.size)
+    return Loader(games, network.encoding, size, rank=world.rank, world_size=world.size, **options)
 
 
 class Teaching:
@@ -131,30 +119,20 @@ def taught(batch: ArrayBatch, heads: Heads, recipe: TeacherRecipe) -> ArrayBatch
     """
     found: Data = {}
     if batch.policy is not None:
-        found["policy_soft"] = _policy(batch.policy, heads.policy, recipe)
+        found["policy_soft"] = soft = softmax(heads.policy.astype(np.float32) / recipe.temperature)
+        rows = np.flatnonzero((batch.policy >= 0) & (batch.policy < soft.shape[1]))  # elsewhere the teacher's alone
+        soft[rows] *= recipe.share
+        soft[rows, batch.policy[rows]] += 1 - recipe.share
     if batch.value is not None and heads.wdl is not None:
-        found["wdl"] = _mixed(_wdl(batch.value), heads.wdl, recipe.share)
+        value = batch.value
+        own = np.stack([np.maximum(value, 0), 1 - np.abs(value), np.maximum(-value, 0)], axis=1)
+        found["wdl"] = _mixed(own, heads.wdl, recipe.share)
     answers = {"value": heads.value, "score": heads.lead, "ownership": heads.ownership, "moves_left": heads.moves_left}
     for name, answer in answers.items():
         own = getattr(batch, name)
         if own is not None and answer is not None:
             found[name] = _mixed(own, answer, recipe.share)
     return replace(batch, **found)
-
-
-def _policy(played: NDArray[np.int64], logits: NDArray[Any], recipe: TeacherRecipe) -> NDArray[np.float32]:
-    """The teacher's policy and the move played, by their shares; the teacher's alone where no move is known."""
-    soft = softmax(logits.astype(np.float32) / recipe.temperature)
-    known = (played >= 0) & (played < soft.shape[1])
-    rows = np.flatnonzero(known)
-    soft[rows] *= recipe.share
-    soft[rows, played[rows]] += 1 - recipe.share
-    return soft
-
-
-def _wdl(value: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Outcomes in [−1, 1] as win, draw, loss [N, 3]; NaN where unknown."""
-    return np.stack([np.maximum(value, 0), 1 - np.abs(value), np.maximum(-value, 0)], axis=1)
 
 
 def _mixed(own: NDArray[Any], answer: NDArray[Any], share: float) -> NDArray[np.float32]:
@@ -190,16 +168,8 @@ class Generations:
     """Batches of games that student and teacher play for it, a new generation of them every so many steps.
 
     The student meets the positions that its own play leads to. A generation's games follow from the student's weights
-    as it begins, the seed and its number; they are kept in RUN/selfplay, so that a run that stops within one goes on
-    with the same games. Every process plays all of them.
-
-    Args:
-        recipe: with [teacher] and [selfplay].
-        student: in training.
-        teacher: answers, and plays.
-        folder: RUN/selfplay.
-        world: the processes, and which of them this is.
-        targets: which the student's loss needs.
+    as it begins, the seed and its number; they are kept in RUN/selfplay (`folder`), so that a run that stops within one
+    goes on with the same games. Every process plays all of them. `targets` are those that the student's loss needs.
 
     Attributes:
         positions: games of a generation.
@@ -244,7 +214,10 @@ class Generations:
         generation, within = divmod(self._next, self._length)
         if generation != self._generation or self._batches is None:
             self.close()
-            self._batches = self._open(self._games(generation), generation)
+            games = self._games(generation).games
+            seed = int(key_of(self._recipe.run.seed, generation)) >> 1
+            options: Data = {"seed": seed, "symmetries": self._recipe.data.symmetries, "targets": self._targets}
+            self._batches = open_loader(self._recipe, games, self._student, self._world, self._teacher, **options)
             self._batches.seek(within)
             self._generation = generation
         batch = next(self._batches)
@@ -261,16 +234,3 @@ class Generations:
         if self._world.rank == 0:
             write_played(path, played)
         return played
-
-    def _open(self, played: Played, generation: int) -> Loader:
-        recipe = self._recipe
-        return open_loader(
-            recipe,
-            played.games,
-            self._student,
-            self._world,
-            self._targets,
-            seed=int(key_of(recipe.run.seed, generation)) >> 1,
-            symmetries=recipe.data.symmetries,
-            teacher=self._teacher,
-        )

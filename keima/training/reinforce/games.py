@@ -141,8 +141,8 @@ def play_games(
     Args:
         players: the first and the second, who may be the same.
         table: where games begin and end.
-        numbers: int64 [G], the games' numbers.
-        seed: everything random follows from it and a game's number.
+        numbers: int64 [G], the games' numbers; with the seed everything random follows from them.
+        seed: see `numbers`.
         symmetries: each game is seen in an orientation of its own.
     """
     rules, count = table.rules, len(numbers)
@@ -191,14 +191,7 @@ def _choose(
 def candidates(
     rules: PolicyGames, network: Network, records: Records, symmetries: Ints, batch: Batch
 ) -> tuple[NDArray[np.int16], NDArray[np.int32], NDArray[np.int32]]:
-    """The moves a network's policy is asked about in N positions.
-
-    Args:
-        rules: of the game.
-        network: whose policy.
-        records: [N].
-        symmetries: int64 [N].
-        batch: the positions as the network's encoding wrote them.
+    """The moves a network's policy is asked about in N positions, which its encoding has written into `batch`.
 
     Returns:
         Moves int16 [N, M]; how many of each row they are, int32 [N]; their policy indices, int32 [N, M].
@@ -237,14 +230,11 @@ def _draw_moves(
     chance: NDArray[np.float64],
     chosen: NDArray[np.int16],
 ) -> None:
-    """Draw a move in each of N positions by the softmax of the candidates' logits · sharpness.
+    """Draw a move in each of N positions by the softmax of the candidates' logits · sharpness (1 / temperature).
 
     Args:
-        moves: int16 [N, M].
-        counts: int32 [N], how many of each row they are.
-        indices: int32 [N, M], of the moves in the policy.
+        moves, indices: int16, int32 [N, M]: the candidates, `counts` (int32 [N]) of a row; where in the policy.
         logits: float64 [N, A].
-        sharpness: 1 / temperature.
         chance: float64 [N] in [0, 1), decides.
         chosen: int16 [N], written.
     """
@@ -267,23 +257,13 @@ def _draw_moves(
                 break
 
 
-# --- Keeping ----------------------------------------------------------------------------------------------------------
-
-
 def write_played(path: Path, played: Played) -> None:
     """Keep games in a NumPy archive, whole or not at all. Raises OSError where it cannot be written."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    games = played.games
-    everything = np.arange(len(games), dtype=np.int64)
+    games, first_black, symmetry = played
+    score = games.final_lead(np.arange(len(games), dtype=np.int64))
     with replacing(path) as stream:
-        np.savez(
-            stream,
-            moves=games.moves,
-            start=games.start,
-            score=games.final_lead(everything),
-            symmetry=played.symmetry,
-            first_black=played.first_black,
-        )
+        np.savez(stream, moves=games.moves, start=games.start, score=score, symmetry=symmetry, first_black=first_black)
 
 
 def read_played(path: Path, table: Table) -> Played:
@@ -306,16 +286,12 @@ def play_store(
     symmetries: bool = True,
     progress: Callable[[int], None] = lambda _: None,
 ) -> int:
-    """Play games and write them to a store; the first player moves first in every other one. Returns the moves played.
+    """Play games and write them to a store, `*.parquet`; the first player moves first in every other one.
 
-    Args:
-        evaluators: of the two players, who may be the same.
-        table: where games begin, the temperature.
-        games: how many.
-        out: the store, `*.parquet`; replaced if it exists.
-        seed: everything random follows from it.
-        symmetries: each game is seen in an orientation of its own.
-        progress: is told now and then how many have been played.
+    Everything random follows from the seed; `progress` is told now and then how many have been played.
+
+    Returns:
+        Moves played.
 
     Raises:
         BadRequest: `out` is no `.parquet` or in no folder, or a network that cannot play so.

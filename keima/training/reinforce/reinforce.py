@@ -50,7 +50,7 @@ from keima.training.reinforce.games import (
     set_table,
 )
 from keima.training.run.evaluation import Autocast
-from keima.training.run.preflight import World
+from keima.training.run.preflight import World, load_network
 from keima.training.run.recipe import Recipe, SelfplayRecipe
 
 _OPPONENT = 13
@@ -138,7 +138,6 @@ class Pool:
 
         Raises:
             BadRequest: one of an earlier step was kept and cannot be read.
-            OSError: it cannot be written.
         """
         if step % self._every == 0:
             state = self._network.state_dict()
@@ -164,13 +163,7 @@ class Pool:
 
 
 class ReinforceBatches:
-    """Batches of the moves that each step's games are made of; `accumulate` of them a step.
-
-    Args:
-        recipe: with [reinforce].
-        network: learns.
-        folder: RUN/pool.
-        world: the processes, each of which plays its share of a step's games.
+    """Batches of the moves that each step's games are made of, `accumulate` a step; each process plays its share.
 
     Attributes:
         positions: games of a step.
@@ -211,19 +204,16 @@ class ReinforceBatches:
         """The next part of a step's games; the first one of a step plays them all."""
         step, part = divmod(self._next, self._parts)
         if part == 0 or self._played is None:
-            self._played = self._play(step)
+            self._pool.take_in(step)
+            chance = int(random_numbers(self._seed, _OPPONENT, step, 1)[0] >> np.uint64(1))
+            self._pool.put_on(self._opponent, step, chance)
+            first = step * self.positions + self._rank * self._count
+            numbers = np.arange(first, first + self._count, dtype=np.int64)
+            self._played = play_games(self._players, self.table, numbers, self._seed, self._symmetries)
         size = self._count // self._parts
         batch = self._learned(self._played, np.arange(part * size, (part + 1) * size))
         self._next += 1
         return batch
-
-    def _play(self, step: int) -> Played:
-        self._pool.take_in(step)
-        chance = int(random_numbers(self._seed, _OPPONENT, step, 1)[0] >> np.uint64(1))
-        self._pool.put_on(self._opponent, step, chance)
-        first = step * self.positions + self._rank * self._count
-        numbers = np.arange(first, first + self._count, dtype=np.int64)
-        return play_games(self._players, self.table, numbers, self._seed, self._symmetries)
 
     def _learned(self, played: Played, chosen: Ints) -> ReinforceBatch[NDArray[Any]]:
         """What the first player did in these games, and what came of it."""
@@ -307,20 +297,25 @@ def open_baseline(recipe: Recipe, network: Network) -> Baseline:
         return lambda _played, rows, _turns: np.zeros(len(rows))
     if name == "mean":
         return lambda played, rows, _turns: mean_of_others(outcomes(played), played.first_black)[rows]
-    from keima.systems.files.defaults import find_network
-    from keima.systems.files.load import load
-
-    try:
-        judge = load(find_network(name))
-    except KeimaError as error:
-        raise recipe.error("reinforce.baseline", str(error)) from error
+    judge = load_network(recipe, "reinforce.baseline", name)
     game = network.encoding.game
     if judge.encoding.game != game or "value" not in judge.output_names or "metadata" in judge.input_names:
         raise recipe.error("reinforce.baseline", f"{name} has no value for positions of {GAMES[game].title}")
     sizes = [getattr(each.encoding, "board_size", None) for each in (judge, network)]
     if None not in sizes and sizes[0] != sizes[1]:
         raise recipe.error("reinforce.baseline", f"{name} is for boards of {sizes[0]}, the network of {sizes[1]}")
-    return _Judge(Evaluator(judge))
+    evaluator = Evaluator(judge)
+
+    def expected(played: Played, rows: Ints, turns: Ints) -> NDArray[Any]:
+        maker = BatchMaker(played.games, judge.encoding)
+        values = []
+        for first in range(0, len(rows), _CHUNK):
+            part = slice(first, first + _CHUNK)
+            heads = evaluator.infer(maker.encode(rows[part], turns[part], played.symmetry[rows[part]]))
+            values.append(np.asarray(heads.value))
+        return np.concatenate(values)
+
+    return expected
 
 
 def mean_of_others(outcome: NDArray[np.float64], first_black: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -330,19 +325,3 @@ def mean_of_others(outcome: NDArray[np.float64], first_black: NDArray[np.bool_])
         same = first_black == colour
         mean[same] = (outcome[same].sum() - outcome[same]) / max(int(same.sum()) - 1, 1)
     return mean
-
-
-class _Judge:
-    """A network's value as baseline."""
-
-    def __init__(self, evaluator: Evaluator) -> None:
-        self._evaluator = evaluator
-
-    def __call__(self, played: Played, rows: Ints, turns: Ints) -> NDArray[Any]:
-        maker = BatchMaker(played.games, self._evaluator.network.encoding)
-        values = []
-        for first in range(0, len(rows), _CHUNK):
-            part = slice(first, first + _CHUNK)
-            heads = self._evaluator.infer(maker.encode(rows[part], turns[part], played.symmetry[rows[part]]))
-            values.append(np.asarray(heads.value))
-        return np.concatenate(values)

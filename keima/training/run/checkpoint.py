@@ -62,13 +62,9 @@ def list_checkpoints(folder: Path) -> list[tuple[int, Path]]:
 
 
 def write_checkpoint(folder: Path, network: Network, checkpoint: Checkpoint, keep: int) -> Path:
-    """Write a checkpoint, then remove all but the newest `keep`; its folder. One of that step stays as it is.
+    """Write a checkpoint into RUN/checkpoints, then remove all but the newest `keep`; its folder.
 
-    Args:
-        folder: RUN/checkpoints; made if missing.
-        network: gives the files their configuration and pedigree; its weights are not looked at.
-        checkpoint: what to write.
-        keep: how many to keep, the new one among them.
+    The network gives the files their configuration and pedigree. A checkpoint of that step already there stays.
 
     Raises:
         OSError, BadWeights: it cannot be written; the older ones are untouched.
@@ -130,9 +126,6 @@ def remove_after(folder: Path, step: int) -> None:
     for number, path in list_checkpoints(folder):
         if number > step:
             shutil.rmtree(path, ignore_errors=True)
-
-
-# --- Files ------------------------------------------------------------------------------------------------------------
 
 
 def _write_files(folder: Path, network: Network, checkpoint: Checkpoint) -> None:

@@ -66,13 +66,7 @@ class Watcher:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run came to.
-
-    Attributes:
-        step: optimizer steps done.
-        network: the file written, which `keima.load` and the system's own engine open.
-        evaluation: the last one; None without held-out games.
-    """
+    """What a run came to: steps done, the file that `keima.load` and the system's own engine open, last evaluation."""
 
     step: int
     network: Path
@@ -85,11 +79,11 @@ def train(
     watcher: Watcher | None = None,
     open_sources: OpenSources | None = None,
 ) -> Result:
-    """Train by a recipe; go on where the folder's last checkpoint stands.
+    """Train by a recipe; go on where the last checkpoint in the folder, RUN, stands.
 
     Args:
         recipe: of `read_recipe`.
-        folder: RUN, where everything is written; made if missing.
+        folder: where everything is written; made if missing.
         watcher: is told how it goes.
         open_sources: gives batches and loss, in place of the recipe's games.
 
@@ -431,8 +425,6 @@ class Trainer:
             if each is not None:
                 each.close()
 
-
-# --- Parts ------------------------------------------------------------------------------------------------------------
 
 _PRECISIONS = {"f32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "f16": "16-mixed"}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,8 +55,11 @@ class Metrics:
         self._stream.flush()
         self.lines.append(dict(line))
         if self._board is not None:
-            for name, number in _scalars(line):
-                self._board.add_scalar(name, number, line["step"])
+            numbers = {f"training/{name}": number for name, number in line.items() if name != "step"}
+            numbers |= {f"held-out/{name}": number for name, number in line.get("evaluation", {}).items()}
+            for name, number in numbers.items():
+                if isinstance(number, (int, float)) and math.isfinite(number):
+                    self._board.add_scalar(name, float(number), line["step"])
             self._board.flush()
 
     def close(self) -> None:
@@ -74,20 +77,7 @@ def _board(folder: Path, step: int) -> Any:
     return SummaryWriter(str(folder), purge_step=step + 1 if step else None)
 
 
-def _scalars(line: Fields) -> Iterator[tuple[str, float]]:
-    """Numbers by TensorBoard's names: "training/loss", "held-out/top1"."""
-    for name, value in line.items():
-        numbers = {f"training/{name}": value}
-        if name == "evaluation":
-            numbers = {f"held-out/{inner}": number for inner, number in value.items()}
-        for label, number in numbers.items():
-            if isinstance(number, (int, float)) and math.isfinite(number) and label != "training/step":
-                yield label, float(number)
-
-
 # --- Pictures ---------------------------------------------------------------------------------------------------------
-
-Line = Fields
 
 INK, BLUE, ORANGE, GREEN, PALE = "#333333", "#2f6db5", "#c8642b", "#3f8f5a", "#d9d9d9"
 COLOURS = (BLUE, ORANGE, GREEN, "#8a5aa8", "#b0892c", "#5a9fa8", "#a84f6e", "#777777")
@@ -96,13 +86,10 @@ _SHARES = (("top1", BLUE), ("top5", GREEN), ("value_accuracy", ORANGE))
 _NOT_TERMS = ("step", "positions", "games", "learning_rate", "positions_per_second", "games_per_second", "evaluation")
 
 
-def draw_plots(folder: str | os.PathLike[str], lines: Sequence[Line]) -> list[Path]:
-    """Draw the lines of a metrics.jsonl into a folder as PNG files, each written whole or not at all; the files.
+def draw_plots(folder: str | os.PathLike[str], lines: Sequence[Fields]) -> list[Path]:
+    """Draw the lines of a metrics.jsonl: losses.png, and with an evaluation learning.png and evaluation.png; the files.
 
-    losses.png, and with at least one evaluation learning.png and evaluation.png.
-
-    Raises:
-        OSError: a file cannot be written.
+    Each is written whole or not at all; an OSError where it cannot be.
     """
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
@@ -117,11 +104,11 @@ def draw_plots(folder: str | os.PathLike[str], lines: Sequence[Line]) -> list[Pa
     return drawn
 
 
-def _figure(panels: int) -> tuple[Figure, list[Axes]]:
+def _figure() -> tuple[Figure, list[Axes]]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.5 * panels, 4.2), layout="constrained")
-    axes = [figure.add_subplot(1, panels, index + 1) for index in range(panels)]
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    axes = list(figure.subplots(1, 2))
     for each in axes:
         each.spines[["top", "right"]].set_visible(False)
         each.grid(color=PALE, linewidth=0.6)
@@ -135,8 +122,8 @@ def _save(figure: Figure, path: Path) -> Path:
     return path
 
 
-def _losses(lines: Sequence[Line]) -> Figure:
-    figure, (left, right) = _figure(2)
+def _losses(lines: Sequence[Fields]) -> Figure:
+    figure, (left, right) = _figure()
     steps = [line["step"] for line in lines]
     terms = [name for name in lines[-1] if name not in _NOT_TERMS]
     terms.sort(key=lambda name: name != TOTAL)
@@ -151,8 +138,8 @@ def _losses(lines: Sequence[Line]) -> Figure:
     return figure
 
 
-def _learning(lines: Sequence[Line]) -> Figure:
-    figure, (left, right) = _figure(2)
+def _learning(lines: Sequence[Fields]) -> Figure:
+    figure, (left, right) = _figure()
     steps = [line["step"] for line in lines]
     for name, colour in _SHARES:
         _curve(left, steps, lines, name, colour)
@@ -166,16 +153,16 @@ def _learning(lines: Sequence[Line]) -> Figure:
     return figure
 
 
-def _curve(axes: Axes, steps: Sequence[int], lines: Sequence[Line], name: str, colour: str) -> None:
+def _curve(axes: Axes, steps: Sequence[int], lines: Sequence[Fields], name: str, colour: str) -> None:
     numbers = [line["evaluation"].get(name) for line in lines]
     if any(number is not None for number in numbers):
         known = [float("nan") if number is None else number for number in numbers]
         axes.plot(steps, known, color=colour, marker="o", markersize=3, linewidth=1.4, label=name)
 
 
-def _last_evaluation(line: Line) -> Figure:
+def _last_evaluation(line: Fields) -> Figure:
     evaluation = line["evaluation"]
-    figure, (left, right) = _figure(2)
+    figure, (left, right) = _figure()
     phases = evaluation["phases"]
     for name, colour in _SHARES:
         points = [(phase["ply"], phase[name]) for phase in phases if name in phase]

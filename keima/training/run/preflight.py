@@ -11,6 +11,8 @@ from pathlib import Path
 import torch
 
 from keima.errors import BadRequest, KeimaError
+from keima.systems.files.defaults import find_network
+from keima.systems.files.load import load
 from keima.systems.network import Network
 from keima.systems.registry import create
 from keima.training.data.batches import PositionFilter
@@ -25,13 +27,7 @@ _MARGIN = 64 << 20
 
 @dataclass(frozen=True)
 class World:
-    """The processes that train together.
-
-    Attributes:
-        device: "cpu" or "cuda".
-        local: processes on this machine, of `machines`.
-        rank: this process's number, from 0.
-    """
+    """The processes that train together on "cpu" or "cuda", `local` on each of `machines`; this one is `rank`."""
 
     device: str
     local: int
@@ -70,24 +66,24 @@ def find_world(recipe: Recipe, environment: Mapping[str, str] = os.environ) -> W
     return world
 
 
+def load_network(recipe: Recipe, key: str, name: str) -> Network:
+    """The network of a file that the recipe names at that key. Raises BadRequest: it cannot be read."""
+    try:
+        return load(find_network(name))
+    except KeimaError as error:
+        raise recipe.error(key, str(error)) from error
+
+
 def build_network(recipe: Recipe) -> Network:
     """The network that the recipe names, fresh with its seed or from its file, in training mode.
 
     Raises:
         BadRequest: no such network, sizes that cannot be, or a file that cannot be read.
     """
-    if recipe.network.source:
-        from keima.systems.files.defaults import find_network
-        from keima.systems.files.load import load
-
-        try:
-            network = load(find_network(recipe.network.source))
-        except KeimaError as error:
-            raise recipe.error("network.from", str(error)) from error
-    else:
-        network = _create(recipe)
+    source = recipe.network.source
+    network = load_network(recipe, "network.from", source) if source else _create(recipe)
     if "metadata" in network.input_names:
-        key = "network.from" if recipe.network.source else "network.name"
+        key = "network.from" if source else "network.name"
         raise recipe.error(key, "takes a player's profile with each position, which games in a store do not have")
     for name, parameter in network.named_parameters():
         if name.startswith(recipe.network.freeze):

@@ -218,11 +218,9 @@ class RunRecipe:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A whole recipe: its sections, those not written None.
+    """A whole recipe: its sections, those not written None, and the file's name and text.
 
     Attributes:
-        source: the file it was read from.
-        text: that file as it was.
         places: dotted key → where it was set: "line 12", or "--set run.steps".
     """
 
@@ -273,11 +271,9 @@ SECTIONS: dict[str, type] = {
 
 
 def read_recipe(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> Recipe:
-    """Read and check a recipe file.
+    """Read and check a recipe file, TOML in UTF-8.
 
-    Args:
-        path: TOML in UTF-8.
-        overrides: "section.key=value" each, as `--set` takes them; they win over the file.
+    `overrides` are "section.key=value" each, as `--set` takes them; they win over the file.
 
     Raises:
         BadRequest: it cannot be read, is not TOML, or a key is unknown, missing, of another type or out of range; the
@@ -322,8 +318,8 @@ def build_recipe(values: Fields, places: Mapping[str, str], source: str, text: s
         optimizer=reader.section(OptimizerRecipe, "optimizer", values.get("optimizer", {})),
         schedule=reader.section(ScheduleRecipe, "schedule", values.get("schedule", {})),
         run=reader.section(RunRecipe, "run", values.get("run", {})),
-        selfplay=reader.optional(SelfplayRecipe, "selfplay", values),
-        reinforce=reader.optional(ReinforceRecipe, "reinforce", values),
+        selfplay=reader.section(SelfplayRecipe, "selfplay", values["selfplay"]) if "selfplay" in values else None,
+        reinforce=reader.section(ReinforceRecipe, "reinforce", values["reinforce"]) if "reinforce" in values else None,
         source=source,
         text=text,
         places=places,
@@ -403,23 +399,18 @@ class SectionReader:
         for key, each in known.items():
             if key not in table and each.default is MISSING and each.default_factory is MISSING:
                 raise self.error(name, f"{key} is missing")
-        return kind(**{key: self._value(f"{name}.{key}", known[key], hints[key], table[key]) for key in table})
-
-    def optional(self, kind: type[Section], name: str, values: Fields) -> Section | None:
-        """A section of that class if it is written at all."""
-        return self.section(kind, name, values[name]) if name in values else None
+        found = {}
+        for key, value in table.items():
+            found[key] = self._convert(f"{name}.{key}", hints[key], value)
+            check = known[key].metadata.get("check")
+            wanted = check(found[key]) if check else None
+            if wanted is not None:
+                raise self.error(f"{name}.{key}", f"should be {wanted}, not {value!r}")
+        return kind(**found)
 
     def numbers(self, name: str, table: Fields) -> dict[str, float]:
         """A section of numbers by free names."""
         return {key: self._convert(f"{name}.{key}", float, value) for key, value in table.items()}
-
-    def _value(self, key: str, setting: Any, hint: Any, value: Any) -> Any:
-        converted = self._convert(key, hint, value)
-        check = setting.metadata.get("check")
-        wanted = check(converted) if check else None
-        if wanted is not None:
-            raise self.error(key, f"should be {wanted}, not {value!r}")
-        return converted
 
     def _convert(self, key: str, hint: Any, value: Any) -> Any:
         """The value as the type that the hint names."""

@@ -102,9 +102,6 @@ def _dotted(values: Data) -> Iterator[str]:
             yield from (f"{key}.{inner}" for inner in _dotted(value))
 
 
-# --- Writing ----------------------------------------------------------------------------------------------------------
-
-
 def toml_lines(values: Mapping[str, Fields]) -> Iterator[str]:
     """Tables of plain values as the lines of a TOML file."""
     for section, table in values.items():

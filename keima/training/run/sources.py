@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from keima.errors import BadRequest, KeimaError
+from keima.errors import BadRequest
 from keima.inference.evaluator import Evaluator
-from keima.systems.files.defaults import find_network
-from keima.systems.files.load import load
 from keima.systems.loss import Loss, Objective, loss_for
 from keima.systems.network import Network
 from keima.systems.targets import ArrayBatch
@@ -18,7 +16,7 @@ from keima.training.data.batches import Loader
 from keima.training.distill.teacher import Generations, check_teacher, open_loader
 from keima.training.reinforce.reinforce import PolicyGradient, ReinforceBatches
 from keima.training.run.checkpoint import POOL, SELFPLAY
-from keima.training.run.preflight import World, check_store
+from keima.training.run.preflight import World, check_store, load_network
 from keima.training.run.recipe import Recipe
 
 _TEST_SEED = 0
@@ -49,8 +47,7 @@ class Sources:
     """Where a run's batches and loss come from.
 
     Attributes:
-        train: this process's part of each batch.
-        test: the same of held-out games; None without them.
+        train, test: this process's part of each batch; the same of held-out games, None without them.
         loss: (network outputs, batch, share) → `LossTerms`.
         notes: what a person should know of them: games left out and why.
     """
@@ -68,12 +65,7 @@ OpenSources = Callable[[Recipe, Network, World], Sources]
 def open_games(recipe: Recipe, network: Network, world: World, folder: Path, teacher: Network | None = None) -> Sources:
     """Where the recipe's games come from: a store, self-play with a teacher, or reinforcement learning.
 
-    Args:
-        recipe: says which.
-        network: learns.
-        world: the processes, and which of them this is.
-        folder: RUN, where self-play keeps what it must.
-        teacher: of `open_teacher`.
+    `folder` is RUN, where self-play keeps what it must; `teacher` is of `open_teacher`.
 
     Raises:
         BadRequest: a store that cannot be read or has no position for this network; an unknown term of the loss; a
@@ -114,10 +106,11 @@ def _open_store(
     recipe: Recipe, key: str, network: Network, world: World, targets: frozenset[str], teacher: Evaluator | None = None
 ) -> Loader:
     """Batches of data.train or data.test; held-out positions are the same for every run, and as they were played."""
-    store, training = check_store(recipe, key, network), key == "train"
-    seed, symmetries = (recipe.run.seed, recipe.data.symmetries) if training else (_TEST_SEED, False)
+    store, options = check_store(recipe, key, network), {"seed": _TEST_SEED, "symmetries": False}
+    if key == "train":
+        options = {"seed": recipe.run.seed, "symmetries": recipe.data.symmetries}
     try:
-        return open_loader(recipe, store, network, world, targets, seed=seed, symmetries=symmetries, teacher=teacher)
+        return open_loader(recipe, store, network, world, teacher, targets=targets, **options)
     except BadRequest as error:
         raise recipe.error(f"data.{key}", error.message) from error
 
@@ -130,10 +123,10 @@ def open_teacher(recipe: Recipe, student: Network) -> Network | None:
     """
     if not recipe.teacher.network:
         return None
+    teacher = load_network(recipe, "teacher.network", recipe.teacher.network)
     try:
-        teacher = load(find_network(recipe.teacher.network))
         check_teacher(teacher, student)
-    except KeimaError as error:
+    except BadRequest as error:
         raise recipe.error("teacher.network", str(error)) from error
     return teacher
 

@@ -131,16 +131,11 @@ class Study:
         return BadRequest(f"{key}: {message}", source=self.source, place=place)
 
 
-# --- Reading ----------------------------------------------------------------------------------------------------------
-
-
 def read_study(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> Study:
-    """Read and check a study file and the recipe it names.
+    """Read and check a study file, TOML in UTF-8, and the recipe it names.
 
-    Args:
-        path: TOML in UTF-8.
-        overrides: "section.key=value" each, as `--set` takes them; they win over the file and hold for all variants.
-            The section is one of a recipe's, or "study".
+    `overrides` are "section.key=value" each, as `--set` takes them; they win over the file and hold for all variants.
+    The section is one of a recipe's, or "study".
 
     Raises:
         BadRequest: a file cannot be read or is not TOML; a key is unknown, missing, of another type or out of range.
@@ -152,7 +147,11 @@ def read_study(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> S
         apply_override(override, values, places, source)
     options = SectionReader(places, source).section(StudyOptions, "study", _table(values, "study", places, source))
     study = Study(options, (), source, places)
-    _check_options(study)
+    if (options.positions is None) == (options.seconds is None):
+        found = "both" if options.positions else "neither"
+        raise study.error("study", f"needs a budget, positions = N or seconds = S, and has {found}")
+    if options.games and not options.limits:
+        raise study.error("study.games", "a match needs visits or move_seconds above 0; games = 0 plays none")
     recipe, recipe_places = _base(study, values)
     variants = []
     for name, table in _table(values, "variant", places, source).items():
@@ -237,15 +236,6 @@ def _settings(table: Fields) -> Iterator[tuple[str, str, Any]]:
             yield section, key, value
         else:
             yield from ((section, inner, each) for inner, each in value.items())
-
-
-def _check_options(study: Study) -> None:
-    options = study.options
-    if (options.positions is None) == (options.seconds is None):
-        found = "both" if options.positions else "neither"
-        raise study.error("study", f"needs a budget, positions = N or seconds = S, and has {found}")
-    if options.games and not options.limits:
-        raise study.error("study.games", "a match needs visits or move_seconds above 0; games = 0 plays none")
 
 
 def _check_variants(study: Study) -> None:

@@ -9,20 +9,13 @@ from pathlib import Path
 from keima.atomic import replacing
 from keima.errors import BadRequest
 from keima.plain import Data, Fields
-from keima.training.run.recipe import Recipe
 from keima.training.study.file import Study, Variant
 
 FILE = "study.json"
 
 _MAY_CHANGE = {
-    "data.train",
-    "data.test",
-    "data.workers",
-    "run.checkpoint_every",
-    "run.keep",
-    "run.log_every",
-    "run.device",
-    "run.threads",
+    *("data.train", "data.test", "data.workers", "run.checkpoint_every", "run.keep", "run.log_every"),
+    *("run.device", "run.threads"),
 }
 """Keys that may differ when a study goes on: where the games lie, the machine, how often to keep."""
 
@@ -74,7 +67,8 @@ class Record:
     def _begun(self, variant: Variant, before: Data) -> Data:
         """A variant's entry, after a look whether its recipe is still the one it was begun with."""
         recipe = variant.recipe(1)
-        settings = _plain(recipe)
+        settings = recipe.values()
+        del settings["run"]["steps"]  # the length is the budget's
         changed = [
             (section, key, old[key], value)
             for section, values in settings.items()
@@ -92,13 +86,6 @@ class Record:
             message = f"is {value!r}; the study in {self.folder} was begun with {old!r}: choose another with -o"
             raise recipe.error(f"{section}.{name}", message)
         return {**before, "recipe": settings}
-
-
-def _plain(recipe: Recipe) -> dict[str, Data]:
-    """A recipe's values as plain data, without its length, which is the budget's."""
-    plain = recipe.values()
-    del plain["run"]["steps"]
-    return plain
 
 
 def write_text(path: Path, text: str) -> None:
@@ -121,10 +108,7 @@ _Z95 = 1.96
 
 def limits_of(contents: Contents) -> list[str]:
     """The limits that matches were played under, in order."""
-    found: dict[str, None] = {}
-    for known in contents["variants"].values():
-        found |= dict.fromkeys(known.get("matches", {}))
-    return list(found)
+    return list(dict.fromkeys(limit for each in contents["variants"].values() for limit in each.get("matches", {})))
 
 
 def share_error(share: float, count: int) -> float:

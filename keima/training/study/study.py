@@ -97,7 +97,11 @@ def run_study(
     record = Record(study, folder)
     for variant in study.variants:
         if "evaluation" not in record.of(variant):
-            _check(variant, study)
+            try:
+                _check(variant.recipe(1), study)
+            except BadRequest as error:
+                message = f"variant {variant.name}: {error.message}"
+                raise BadRequest(message, source=error.source, place=error.place) from error
     check_folder(folder)
     record.write()
     for variant in study.variants:
@@ -112,16 +116,8 @@ def run_study(
     return record.contents
 
 
-def _check(variant: Variant, study: Study) -> None:
-    """See that a variant can be trained. A BadRequest names it and the key's line, which may be the recipe's."""
-    try:
-        _check_recipe(variant.recipe(1), study)
-    except BadRequest as error:
-        message = f"variant {variant.name}: {error.message}"
-        raise BadRequest(message, source=error.source, place=error.place) from error
-
-
-def _check_recipe(recipe: Recipe, study: Study) -> None:
+def _check(recipe: Recipe, study: Study) -> None:
+    """See that a variant's recipe can be trained."""
     if find_world(recipe).size > 1:
         raise recipe.error("run.devices", "a study trains one network after another in one process: devices = 1")
     network = build_network(recipe)
@@ -133,9 +129,6 @@ def _check_recipe(recipe: Recipe, study: Study) -> None:
     open_loss(recipe, network)
     if study.options.limits and "policy" not in network.output_names:
         raise recipe.error("network.name", "has no policy, so it cannot play matches: set games = 0 in [study]")
-
-
-# --- Training and measuring -------------------------------------------------------------------------------------------
 
 
 def _train(record: Record, variant: Variant, watch: Callable[[], Watcher], say: Callable[[str], None]) -> None:
@@ -239,9 +232,6 @@ def _measure(record: Record, variant: Variant, say: Callable[[str], None], timin
     found = standing(network, games, positions=options.held_out, chosen=chosen, precision=precision, seconds=timing)
     known |= {**found.to_json(), "measured": how}
     record.write()
-
-
-# --- Matches ----------------------------------------------------------------------------------------------------------
 
 
 def _match_all(record: Record, play: Play, say: Callable[[str], None]) -> None:
