@@ -52,9 +52,9 @@ def open_loader(
     """
     if teacher is not None:
         options |= {"also": teacher.network.encoding, "teach": Teaching(teacher, recipe.teacher)}
-    options |= {"workers": recipe.data.workers, "positions": position_filter(recipe)}
     size = recipe.run.batch_size // (recipe.run.accumulate * world.size)
-    return Loader(games, network.encoding, size, rank=world.rank, world_size=world.size, **options)
+    options |= {"workers": recipe.data.workers, "rank": world.rank, "world_size": world.size}
+    return Loader(games, network.encoding, size, **options)
 
 
 class Teaching:
@@ -217,6 +217,7 @@ class Generations:
             games = self._games(generation).games
             seed = int(key_of(self._recipe.run.seed, generation)) >> 1
             options: Data = {"seed": seed, "symmetries": self._recipe.data.symmetries, "targets": self._targets}
+            options["positions"] = position_filter(self._recipe)
             self._batches = open_loader(self._recipe, games, self._student, self._world, self._teacher, **options)
             self._batches.seek(within)
             self._generation = generation

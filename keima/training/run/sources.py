@@ -9,6 +9,7 @@ from typing import Protocol
 
 from keima.errors import BadRequest
 from keima.inference.evaluator import Evaluator
+from keima.plain import Data
 from keima.systems.loss import Loss, Objective, loss_for
 from keima.systems.network import Network
 from keima.systems.targets import ArrayBatch
@@ -16,7 +17,7 @@ from keima.training.data.batches import Loader
 from keima.training.distill.teacher import Generations, check_teacher, open_loader
 from keima.training.reinforce.reinforce import PolicyGradient, ReinforceBatches
 from keima.training.run.checkpoint import POOL, SELFPLAY
-from keima.training.run.preflight import World, check_store, load_network
+from keima.training.run.preflight import World, check_store, load_network, position_filter
 from keima.training.run.recipe import Recipe
 
 _TEST_SEED = 0
@@ -106,11 +107,12 @@ def _open_store(
     recipe: Recipe, key: str, network: Network, world: World, targets: frozenset[str], teacher: Evaluator | None = None
 ) -> Loader:
     """Batches of data.train or data.test; held-out positions are the same for every run, and as they were played."""
-    store, options = check_store(recipe, key, network), {"seed": _TEST_SEED, "symmetries": False}
-    if key == "train":
-        options = {"seed": recipe.run.seed, "symmetries": recipe.data.symmetries}
+    store, training = check_store(recipe, key, network), key == "train"
+    options: Data = {"targets": targets, "positions": position_filter(recipe)}
+    options |= {"seed": recipe.run.seed if training else _TEST_SEED}
+    options |= {"symmetries": recipe.data.symmetries and training}
     try:
-        return open_loader(recipe, store, network, world, teacher, targets=targets, **options)
+        return open_loader(recipe, store, network, world, teacher, **options)
     except BadRequest as error:
         raise recipe.error(f"data.{key}", error.message) from error
 
