@@ -34,7 +34,6 @@ from keima.games.go.board import (
     chain_beside,
     is_legal,
     liberties_after,
-    loc_of,
     neighbour,
     opponent,
     play,
@@ -43,7 +42,7 @@ from keima.games.go.moves import is_true_eye, sensible_moves
 from keima.games.go.vertices import loc_to_vertex
 from keima.jit import Record, Records, njit
 from keima.systems.encoding import Batch
-from keima.systems.go_points import GoEncoding
+from keima.systems.go_points import GoEncoding, fill_locs
 
 PLANES: list[tuple[str, str, str]] = [
     ("0", "own stones", "1 where the side to move has a stone"),
@@ -100,7 +99,12 @@ def _succeeds(boards: Records, depth: int, action: int, prey: int, hunting: bool
     if not hunting and liberties != 2:
         return liberties > 2
     replies = np.empty(MAX_POINTS, np.int64)
-    count = _answers(b, prey, mover, replies) if hunting else _liberties(b, prey, replies)
+    count = 2
+    if hunting:
+        count = _answers(b, prey, mover, replies)
+    else:
+        replies[0] = chain_liberty(b, prey, 0)
+        replies[1] = chain_liberty(b, prey, replies[0])
     for i in range(count):  # noqa: SIM110 (no generator expressions in kernels)
         if _succeeds(boards, depth + 1, replies[i], prey, not hunting, budget):
             return False
@@ -125,14 +129,6 @@ def _answers(b: Record, prey: int, hunter: int, answers: NDArray[np.int64]) -> i
         stone = int(b.next[stone])
         if stone == prey:
             return count
-
-
-@njit
-def _liberties(b: Record, prey: int, replies: NDArray[np.int64]) -> int:
-    """List the two liberties of the chain of the stone `prey`; 2."""
-    replies[0] = chain_liberty(b, prey, 0)
-    replies[1] = chain_liberty(b, prey, replies[0])
-    return 2
 
 
 @njit
@@ -189,70 +185,60 @@ def _chain_size_after(b: Record, loc: int, colour: int) -> int:
 
 
 @njit
-def _encode_stone(b: Record, h: Record, loc: int, own: int, planes: NDArray[np.float32], row: int, column: int) -> None:
-    """The planes of an occupied point."""
-    planes[0 if b.stones[loc] == own else 1, row, column] = 1.0
+def _encode_stone(b: Record, h: Record, loc: int, own: int, planes: NDArray[np.float32], p: int) -> None:
+    planes[0 if b.stones[loc] == own else 1, p] = 1.0
     age = int(h.turns) - int(h.placed[loc])
-    planes[_TURNS_SINCE + min(max(age, 0), _GROUP - 1), row, column] = 1.0
-    planes[_LIBERTIES + min(int(b.liberties[b.head[loc]]), _GROUP) - 1, row, column] = 1.0
+    planes[_TURNS_SINCE + min(max(age, 0), _GROUP - 1), p] = 1.0
+    planes[_LIBERTIES + min(int(b.liberties[b.head[loc]]), _GROUP) - 1, p] = 1.0
 
 
 @njit
 def _encode_empty(
-    boards: Records, loc: int, own: int, path: NDArray[np.int16], planes: NDArray[np.float32], row: int, column: int
+    boards: Records, loc: int, own: int, path: NDArray[np.int16], planes: NDArray[np.float32], p: int
 ) -> None:
     """The planes of an empty point; those about moves only where a move is legal."""
     b = boards[0]
-    planes[2, row, column] = 1.0
+    planes[2, p] = 1.0
     if not is_legal(b, loc, own, False):
         return
-    planes[_CAPTURE_SIZE + min(captures_of(b, loc, own), _GROUP - 1), row, column] = 1.0
+    planes[_CAPTURE_SIZE + min(captures_of(b, loc, own), _GROUP - 1), p] = 1.0
     liberties = liberties_after(b, loc, own, _GROUP)
     if liberties == 1:
-        planes[_SELF_ATARI + min(_chain_size_after(b, loc, own), _GROUP) - 1, row, column] = 1.0
-    planes[_LIBERTIES_AFTER + liberties - 1, row, column] = 1.0
+        planes[_SELF_ATARI + min(_chain_size_after(b, loc, own), _GROUP) - 1, p] = 1.0
+    planes[_LIBERTIES_AFTER + liberties - 1, p] = 1.0
     if _is_ladder_move(boards, loc, own, True):
-        planes[_LADDER_CAPTURE, row, column] = 1.0
+        planes[_LADDER_CAPTURE, p] = 1.0
     if _is_ladder_move(boards, loc, own, False):
-        planes[_LADDER_ESCAPE, row, column] = 1.0
+        planes[_LADDER_ESCAPE, p] = 1.0
     if not is_true_eye(b, loc, own, path, np.int64(0)):  # type: ignore[arg-type]
-        planes[_SENSIBLENESS, row, column] = 1.0
+        planes[_SENSIBLENESS, p] = 1.0
 
 
 @njit
 def encode_alphago(records: Records, symmetries: NDArray[np.int64], planes: NDArray[np.float32]) -> None:
-    """Encode N positions of one size.
+    """Encode RECORD [N], of one size, under symmetries [N] into float32 [N, 48 or 49, H, W], C-contiguous.
 
-    Args:
-        records: RECORD [N].
-        symmetries: int64 [N], 0–7 by bits: 1 flips rows, 2 flips columns, 4 transposes afterwards.
-        planes: float32 [N, 48 or 49, H, W], overwritten; with 49 the last is the player's colour.
+    With 49 planes the last is the player's colour.
     """
     scratch = np.empty(LADDER_DEPTH + 3, BOARD)
     path = np.empty(MAX_POINTS, np.int16)
+    locs = np.empty(MAX_POINTS, np.int64)
+    rows = planes.reshape((planes.shape[0], planes.shape[1], planes.shape[2] * planes.shape[3]))
     for i in range(len(records)):
         scratch[0] = records[i].board
         b = scratch[0]
         h = records[i].history
         own = int(h.to_play)
-        xsize = int(b.xsize)
-        ysize = int(b.ysize)
-        symmetry = symmetries[i]
-        planes[i] = 0.0
-        planes[i, 3] = 1.0
+        fill_locs(int(b.xsize), int(b.ysize), symmetries[i], locs)
+        rows[i] = 0.0
+        rows[i, 3] = 1.0
         if planes.shape[1] > _COLOUR and own == BLACK:
-            planes[i, _COLOUR] = 1.0
-        for y in range(ysize):
-            for x in range(xsize):
-                row = ysize - 1 - y if symmetry & 1 else y
-                column = xsize - 1 - x if symmetry & 2 else x
-                if symmetry & 4:
-                    row, column = column, row
-                loc = loc_of(x, y, xsize)
-                if b.stones[loc] == EMPTY:
-                    _encode_empty(scratch, loc, own, path, planes[i], row, column)
-                else:
-                    _encode_stone(b, h, loc, own, planes[i], row, column)
+            rows[i, _COLOUR] = 1.0
+        for p in range(rows.shape[2]):
+            if b.stones[locs[p]] == EMPTY:
+                _encode_empty(scratch, locs[p], own, path, rows[i], p)
+            else:
+                _encode_stone(b, h, locs[p], own, rows[i], p)
 
 
 def sensible_names(position: Any, passes: bool) -> list[str]:
@@ -267,7 +253,7 @@ class AlphaGoEncoding(GoEncoding):
     """AlphaGo's 48 planes, or 49 with the player's colour for the value network (paper, Extended Data Table 2).
 
     Args:
-        planes: 48 (policy network) or 49 (value network).
+        planes: 48 or 49.
         pass_move: whether the policy has a pass as its last index (the paper's has none: 361 outputs).
         board_size: take this size only; any size when None.
 

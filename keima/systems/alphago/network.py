@@ -18,15 +18,18 @@ Shapes: N positions, k filters, H × W points with H = W = `board_size`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from keima.errors import BadRequest
+from keima.errors import BadRequest, UnsupportedNetwork
 from keima.games.position import Position
 from keima.systems.alphago.inputs import POLICY_PLANES, VALUE_PLANES, AlphaGoEncoding, sensible_names
+from keima.systems.encoding import Batch, Encoding
 from keima.systems.layers import decode_two_heads
 from keima.systems.network import Array, Heads, Network, NetworkEntry, NetworkKind, NetworkTable, Pedigree
 
@@ -36,25 +39,16 @@ NO_PASS_LOGIT = -1e4
 
 @dataclass(frozen=True)
 class AlphaGoPolicyOutput:
-    """What the policy network computes.
+    """What the policy network computes."""
 
-    Attributes:
-        policy: float32 [N, H·W], logits of the points in row order of the planes; [N, H·W + 1], pass last, with
-            `pass_logit`.
-    """
-
-    policy: Tensor
+    policy: Tensor  # float32 [N, H·W], logits of the points in row order; with `pass_logit` [N, H·W + 1], pass last
 
 
 @dataclass(frozen=True)
 class AlphaGoValueOutput:
-    """What the value network computes.
+    """What the value network computes."""
 
-    Attributes:
-        value: float32 [N] in [−1, 1], the expected outcome for the side to move.
-    """
-
-    value: Tensor
+    value: Tensor  # float32 [N] in [−1, 1], the expected outcome for the side to move
 
 
 class HiddenLayers(nn.Sequential):
@@ -81,8 +75,7 @@ class AlphaGoPolicyNetwork(Network):
     """The policy network p(a | s), for the supervised and the reinforced policy alike.
 
     Args:
-        filters: k, filters of every hidden layer (matches: 192).
-        layers: hidden layers (paper: 12).
+        filters, layers: of the hidden convolutions (matches: 192 and 12).
         pass_logit: give pass a logit of its own (paper: no).
         board_size: H = W; the output layer's biases fix it.
 
@@ -128,8 +121,7 @@ class AlphaGoValueNetwork(Network):
     """The value network v(s), trained on the outcomes of the reinforced policy's games.
 
     Args:
-        filters: k, filters of every hidden convolution (matches: 192).
-        layers: hidden convolutions before the 1×1 one (paper: 12).
+        filters, layers: of the hidden convolutions before the 1×1 one (paper: 192 and 12).
         hidden: rectifier units of the linear layer (paper: 256).
         board_size: H = W; the linear layer fixes it.
 
@@ -160,6 +152,64 @@ class AlphaGoValueNetwork(Network):
         flat = np.zeros((len(outputs["value"]), self.linear1.in_features + 1), np.float32)
         return decode_two_heads({"policy": flat, "value": outputs["value"]})
 
+
+# --- Both networks as one evaluator: the policy's moves and the value network's value for each leaf ------------------
+
+
+class _Handle(Protocol):
+    def result(self) -> Heads: ...
+
+
+class _Evaluator(Protocol):
+    """`keima.Evaluator`, which this layer does not know."""
+
+    @property
+    def encoding(self) -> Encoding: ...
+
+    @property
+    def batch_size(self) -> int: ...
+
+    def submit(self, batch: Batch) -> _Handle: ...
+
+
+@dataclass(frozen=True)
+class _PairHandle:
+    policy: _Handle
+    value: _Handle
+
+    def result(self) -> Heads:
+        """Wait for both; the policy's logits with the value network's numbers."""
+        heads, value = self.policy.result(), self.value.result()
+        return replace(heads, wdl=value.wdl, value=value.value)
+
+
+class PolicyAndValue:
+    """An evaluator of two: `Search(PolicyAndValue(policy, value))`.
+
+    Args:
+        policy, value: `Evaluator`s of a policy network (48 planes) and of a value network (49).
+
+    Raises:
+        UnsupportedNetwork: networks of other planes.
+    """
+
+    def __init__(self, policy: _Evaluator, value: _Evaluator) -> None:
+        planes = policy.encoding.planes, value.encoding.planes
+        if planes != (POLICY_PLANES, VALUE_PLANES):
+            taken = f"{POLICY_PLANES} and {VALUE_PLANES} planes, not {planes[0]} and {planes[1]}"
+            raise UnsupportedNetwork(f"AlphaGo's policy and value networks take {taken}")
+        self.network = SimpleNamespace(system="alphago", output_names=("policy", "value"))  # what a search asks of one
+        self.encoding = value.encoding
+        self.batch_size = min(policy.batch_size, value.batch_size)
+        self._policy, self._value = policy, value
+
+    def submit(self, batch: Batch) -> _PairHandle:
+        """Start one encoded batch on both networks."""
+        fewer = Batch({"planes": batch.inputs["planes"][:, :POLICY_PLANES]}, batch.context)
+        return _PairHandle(self._policy.submit(fewer), self._value.submit(batch))
+
+
+# --- By name ----------------------------------------------------------------------------------------------------------
 
 _PAPER = "Silver et al., Nature 529 (2016)"
 _SIZES = {"filters": 192, "layers": 12}

@@ -53,8 +53,8 @@ PLANES = 5
 PATTERN, RESPONSE, NEIGHBOUR, NAKADE, SAVE_ATARI = range(PLANES)
 """Planes by what they hold."""
 
-UNKNOWN_PATTERN, FIRST_PATTERN, FIRST_RESPONSE = 1, 2, 1
-"""Numbers of plane 0 for a pattern not known and for the first known; of plane 1 for the first known."""
+FIRST_PATTERN, FIRST_RESPONSE = 2, 1
+"""Numbers of the first known pattern in planes 0 and 1."""
 
 _AROUND = [(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)]
 _DIAMOND = [*_AROUND, (-2, 0), (0, -2), (0, 2), (2, 0)]
@@ -63,14 +63,12 @@ _CHUNK = 4096
 
 def _images(points: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
     """int64 [8, len(points)]: where each symmetry takes the k-th of these (row, column) steps."""
-    images = []
-    for symmetry in range(SYMMETRIES):
-        row = []
-        for y, x in points:
-            y, x = (-y if symmetry & 1 else y), (-x if symmetry & 2 else x)
-            row.append(points.index((x, y) if symmetry & 4 else (y, x)))
-        images.append(row)
-    return np.array(images)
+
+    def image(symmetry: int, y: int, x: int) -> int:
+        y, x = (-y if symmetry & 1 else y), (-x if symmetry & 2 else x)
+        return points.index((x, y) if symmetry & 4 else (y, x))
+
+    return np.array([[image(symmetry, *point) for point in points] for symmetry in range(SYMMETRIES)])
 
 
 _AROUND_IMAGES, _DIAMOND_IMAGES = _images(_AROUND), _images(_DIAMOND)
@@ -171,22 +169,19 @@ def number_tables(patterns: NDArray[np.int64], responses: NDArray[np.int64]) -> 
     """WEIGHTS [1] of numbers: 2 + k for the k-th pattern and its images, 1 + k for a response pattern."""
     tables: Records = np.zeros(1, WEIGHTS)
     kinds = (
-        (patterns, pattern_images, "pattern", FIRST_PATTERN),
-        (responses, response_images, "response", FIRST_RESPONSE),
+        (pattern_images(patterns), "pattern", FIRST_PATTERN),
+        (response_images(responses), "response", FIRST_RESPONSE),
     )
-    for keys, images_of, name, first in kinds:
-        images = images_of(keys).ravel().astype(np.uint64)
-        numbers = np.tile(np.arange(first, first + len(keys), dtype=np.float32), SYMMETRIES)
-        insert_all(tables[0][f"{name}_keys"], tables[0][f"{name}_values"], images, numbers)
+    for images, name, first in kinds:
+        numbers = np.tile(np.arange(first, first + images.shape[1], dtype=np.float32), SYMMETRIES)
+        insert_all(tables[0][f"{name}_keys"], tables[0][f"{name}_values"], images.ravel().astype(np.uint64), numbers)
     return tables
 
 
 class RolloutEncoding(GoEncoding):
-    """Features of Go positions of any size, for the patterns that a policy knows; they are never turned.
+    """Features of Go positions of any size, never turned, for these 3×3 codes [P] and response keys [R].
 
-    Args:
-        patterns: 3×3 codes, int64 [P], no two images of one another.
-        responses: response keys, int64 [R], likewise.
+    No two of them are images of one another.
     """
 
     name = "rollout"
@@ -200,7 +195,7 @@ class RolloutEncoding(GoEncoding):
         self.tables = number_tables(none if patterns is None else patterns, none if responses is None else responses)
 
     def write(self, records: Records, symmetries: NDArray[np.int64], batch: Batch) -> None:
-        """Write the features, whatever the symmetries."""
+        """Write the features."""
         encode_rollout(records, self.tables[0], batch.inputs["planes"])
 
     def legal_moves(self, position: Any, symmetry: int = 0) -> LegalMoves:
@@ -210,9 +205,7 @@ class RolloutEncoding(GoEncoding):
         return LegalMoves(np.array([table[name] for name in names], np.int64), names)
 
 
-def commonest_patterns(
-    games: FlatGames, sample: int = 100_000, seed: int = 0
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def commonest_patterns(games: FlatGames, sample: int = 100_000) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The commonest patterns in a sample of positions of games of Go, for `RolloutSoftmax.know`.
 
     A 3×3 pattern counts once for every point it lies around while a move there is considered, a response pattern for
@@ -225,7 +218,7 @@ def commonest_patterns(
     total = int(games.start[-1])
     if games.game != "go" or not total:
         raise BadRequest("a rollout policy learns from games of Go, and there are none")
-    chosen = np.sort(np.random.default_rng(seed).integers(0, total, sample))
+    chosen = np.sort(np.random.default_rng(0).integers(0, total, sample))
     rows = np.searchsorted(games.start, chosen, side="right") - 1
     turns = chosen - games.start[rows]
     patterns, responses = _Counter(pattern_images), _Counter(response_images)

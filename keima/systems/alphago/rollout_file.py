@@ -19,7 +19,9 @@ from safetensors.numpy import load, save
 from keima.errors import BadWeights
 from keima.systems.alphago.local_features import NAKADE_PATTERNS
 from keima.systems.alphago.rollout import MAX_PATTERNS, RolloutPolicy
+from keima.systems.alphago.rollout_network import RolloutSoftmax
 from keima.systems.files.contents import atomic_write, read_bytes
+from keima.systems.files.safetensors import read_safetensors
 
 VERSION = "1"
 _MAX_WEIGHT = 80
@@ -58,7 +60,10 @@ def read_rollout(path: str | os.PathLike[str]) -> RolloutPolicy:
     source = os.fspath(path)
     data = read_bytes(path)
     if b'"keima.network"' in data[: int.from_bytes(data[:8], "little") + 8]:
-        return _read_trained(path)
+        network = read_safetensors(path)
+        if not isinstance(network, RolloutSoftmax):
+            raise BadWeights(f"holds a network of {network.system}, no rollout policy", source=source)
+        return network.to_policy()
     try:
         tensors = load(data)
     except (SafetensorError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
@@ -85,19 +90,7 @@ def read_rollout(path: str | os.PathLike[str]) -> RolloutPolicy:
     )
 
 
-def _read_trained(path: str | os.PathLike[str]) -> RolloutPolicy:
-    """The policy of a network file of keima's own."""
-    from keima.systems.alphago.rollout_network import RolloutSoftmax
-    from keima.systems.files.safetensors import read_safetensors
-
-    network = read_safetensors(path)
-    if not isinstance(network, RolloutSoftmax):
-        raise BadWeights(f"holds a network of {network.system}, no rollout policy", source=os.fspath(path))
-    return network.to_policy()
-
-
 def _table(tensors: dict[str, NDArray[np.generic]], name: str, source: str) -> dict[int, float]:
-    """A pattern table as a mapping pattern → weight."""
     keys, weights = tensors[f"{name}_keys"], tensors[f"{name}_weights"]
     if keys.ndim != 1 or keys.shape != weights.shape or keys.dtype != np.int64 or weights.dtype != np.float32:
         raise BadWeights("keys int64 [n] and weights float32 [n] do not match", source=source, place=f"{name}_keys")

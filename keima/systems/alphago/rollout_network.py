@@ -58,13 +58,9 @@ _NEAR = (1, 0, 1, 0, 0, 1, 0, 1)
 
 @dataclass(frozen=True)
 class RolloutOutput:
-    """What the softmax computes.
+    """What the softmax computes."""
 
-    Attributes:
-        policy: float32 [N, H·W], logits of the points in row order; `NOT_CONSIDERED` where no move is made.
-    """
-
-    policy: Tensor
+    policy: Tensor  # float32 [N, H·W], logits of the points in row order; `NOT_CONSIDERED` where no move is made
 
 
 class _Lookup(torch.autograd.Function):
@@ -87,8 +83,7 @@ class RolloutSoftmax(Network):
     """The linear softmax.
 
     Args:
-        patterns: room for so many 3×3 patterns, images of one another counted once.
-        responses: likewise for response patterns.
+        patterns, responses: room for so many 3×3 and response patterns, images of one another counted once.
 
     Raises:
         BadRequest: no room, or more than a policy's tables hold.
@@ -117,18 +112,12 @@ class RolloutSoftmax(Network):
         self.response_keys: Tensor
         self.register_buffer("pattern_keys", torch.full((patterns,), _NO_KEY, dtype=torch.int64))
         self.register_buffer("response_keys", torch.full((responses,), _NO_KEY, dtype=torch.int64))
-        self.register_load_state_dict_post_hook(  # type: ignore[no-untyped-call]
-            lambda network, _: network.renew_encoding()
-        )
-
-    @property
-    def knows_patterns(self) -> bool:
-        """Were patterns chosen?"""
-        return bool((self.pattern_keys != _NO_KEY).any())
+        renew = RolloutSoftmax._renew_encoding
+        self.register_load_state_dict_post_hook(lambda network, _: renew(network))  # type: ignore[no-untyped-call]
 
     def prepare(self, games: FlatGames) -> None:
         """Choose the commonest patterns of the games, unless some are known."""
-        if not self.knows_patterns:
+        if not (self.pattern_keys != _NO_KEY).any():
             self.know(*commonest_patterns(games))
 
     def know(self, patterns: NDArray[np.int64], responses: NDArray[np.int64]) -> None:
@@ -140,10 +129,9 @@ class RolloutSoftmax(Network):
             kept = torch.from_numpy(keys[: len(buffer)].astype(np.int64))
             buffer.fill_(_NO_KEY)
             buffer[: len(kept)] = kept
-        self.renew_encoding()
+        self._renew_encoding()
 
-    def renew_encoding(self) -> None:
-        """Make the encoding anew from the patterns known."""
+    def _renew_encoding(self) -> None:
         self.encoding = RolloutEncoding(_known(self.pattern_keys), _known(self.response_keys))
 
     def forward(self, planes: Tensor) -> RolloutOutput:
@@ -187,7 +175,6 @@ def _known(keys: Tensor) -> NDArray[np.int64]:
 
 
 def _weights(keys: NDArray[np.int64], images_of: Any, weights: Tensor) -> dict[int, float]:
-    """Each image of each key with the key's weight."""
     each = weights.detach().cpu().numpy()[: len(keys)].tolist()
     return {key: weight for images in images_of(keys) for key, weight in zip(images.tolist(), each, strict=True)}
 

@@ -203,12 +203,7 @@ def _trunk(block: str, blocks: int, channels: int) -> nn.Sequential:
 
 
 class ComparisonResidualNetwork(ComparisonNetwork):
-    """A residual tower of one kind of block, all else alike.
-
-    Args:
-        block: one of `BLOCKS`.
-        blocks: residual blocks.
-        channels, board_size, value_hidden: as in `ComparisonNetwork`.
+    """A residual tower of one kind of block, of `BLOCKS`, all else alike.
 
     Raises:
         BadRequest: an unknown block, or a size that cannot be.

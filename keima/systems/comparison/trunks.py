@@ -62,12 +62,7 @@ class ComparisonNetwork(TwoHeadNetwork):
 
 
 class VggNetwork(ComparisonNetwork):
-    """A plain stack of 3×3 convolutions, VGG's recipe on a board.
-
-    Args:
-        layers: convolutions (VGG-19 has 16).
-        channels: filters of each.
-        board_size, value_hidden: as in `ComparisonNetwork`.
+    """A plain stack of 3×3 convolutions, VGG's recipe on a board (VGG-19 has 16).
 
     Raises:
         BadRequest: a size that cannot be.
@@ -101,12 +96,7 @@ class InceptionBlock(nn.Module):
 
 
 class InceptionNetwork(ComparisonNetwork):
-    """A 3×3 convolution, then Inception blocks.
-
-    Args:
-        blocks: Inception blocks.
-        channels: channels between blocks, a multiple of 4.
-        board_size, value_hidden: as in `ComparisonNetwork`.
+    """A 3×3 convolution, then Inception blocks, their channels a multiple of 4.
 
     Raises:
         BadRequest: a size that cannot be.
@@ -178,13 +168,7 @@ class TransformerTrunk(nn.Module):
 
 
 class TransformerNetwork(ComparisonNetwork):
-    """A small transformer over the points, with explicit position.
-
-    Args:
-        blocks: transformer blocks.
-        channels: width of a token, a multiple of `heads`.
-        heads: attention heads.
-        board_size, value_hidden: as in `ComparisonNetwork`.
+    """A small transformer over the points, with explicit position; a token's channels are a multiple of `heads`.
 
     Raises:
         BadRequest: a size that cannot be.

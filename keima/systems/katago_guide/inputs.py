@@ -77,13 +77,7 @@ def _fill_board(b: Record, h: Record, locs: NDArray[np.int64], planes: NDArray[n
 
 @njit
 def encode_katago_guide(records: Records, symmetries: NDArray[np.int64], planes: NDArray[np.float32]) -> None:
-    """The guide's planes of N positions.
-
-    Args:
-        records: RECORD [N].
-        symmetries: int64 [N], 0–7.
-        planes: float32 [N, 22, H, W], C-contiguous, written whole.
-    """
+    """Write the planes of RECORD [N] under their symmetries, 0–7, into float32 [N, 22, H, W], C-contiguous."""
     locs = np.empty(MAX_POINTS, np.int64)
     rows = planes.reshape((planes.shape[0], planes.shape[1], planes.shape[2] * planes.shape[3]))
     for i in range(len(records)):

@@ -14,12 +14,10 @@ from keima.systems.targets import TensorBatch
 
 
 def _score(outputs: KataGoGuideOutput, batch: TensorBatch) -> Samples:
-    """Final lead in points; δ 12 as KataGo's."""
-    return regression(outputs.score, batch.score, huber(12.0))
+    return regression(outputs.score, batch.score, huber(12.0))  # δ in points, as KataGo's
 
 
 def _ownership(outputs: KataGoGuideOutput, batch: TensorBatch) -> Samples:
-    """Squared error of the owner of each point, [N, H, W] in [−1, 1], averaged over a board's points."""
     return per_point(outputs.ownership, batch, lambda own, target: (own - target).square())
 
 

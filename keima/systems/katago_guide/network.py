@@ -37,19 +37,12 @@ SIZES = {"b10c128": (10, 128), "b18c384": (18, 384), "b40c256": (40, 256), "b60c
 
 @dataclass(frozen=True)
 class KataGoGuideOutput:
-    """What the four heads compute, for the side to move.
+    """What the four heads compute, for the side to move, float32."""
 
-    Attributes:
-        policy: float32 [N, A], logits; points in row order of the planes, then pass.
-        value: float32 [N] in [−1, 1], the expected outcome.
-        score: float32 [N], points ahead at the end of the game.
-        ownership: float32 [N, H, W] in [−1, 1], +1 = the side to move will own the point.
-    """
-
-    policy: Tensor
-    value: Tensor
-    score: Tensor
-    ownership: Tensor
+    policy: Tensor  # [N, A], logits; points in row order of the planes, then pass
+    value: Tensor  # [N] in [−1, 1], the expected outcome
+    score: Tensor  # [N], points ahead at the end of the game
+    ownership: Tensor  # [N, H, W] in [−1, 1], +1 = the side to move will own the point
 
 
 class ResidualBlock(nn.Module):
@@ -133,12 +126,7 @@ class OwnershipHead(nn.Module):
 
 
 class KataGoGuideNetwork(Network):
-    """The guide's network: stem, tower with global pooling, four heads.
-
-    Args:
-        blocks: residual blocks, not counting the pooling blocks.
-        channels: filters of every convolution.
-        board_size: H = W; the heads' linear layers fix it.
+    """The guide's network: stem, tower with global pooling (its blocks not counted in `blocks`), four heads.
 
     Raises:
         BadRequest: a size that cannot be.

@@ -4,8 +4,8 @@ inputs.py        112 planes in every input format; moves.py: the 1858 moves
 network.py       residual networks; transformer.py: attention bodies, of the layers in attention.py
 loss.py          policy, win/draw/loss, moves left
 preset.py        the numbers of the search
-file.py          .pb.gz, both ways: file_schema.py, protobuf.py: the messages; file_shape.py, file_params.py,
-                 file_layers.py: which layer stands where
+file.py          .pb.gz, both ways: file_schema.py, protobuf.py: the messages; file_layers.py: which layer stands where;
+                 file_params.py: how its numbers are kept
 layout.py        which layers folding and pruning may change
 """
 

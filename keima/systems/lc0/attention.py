@@ -64,31 +64,19 @@ def activate_rows(activate: Activation, rows: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class SmolgenConfig:
-    """Sizes of an encoder's smolgen.
+    """Sizes of an encoder's smolgen."""
 
-    Attributes:
-        compressed: channels kept of each square.
-        hidden: width of the position's summary.
-        generated: numbers per head from which its 64×64 map is made.
-    """
-
-    compressed: int = 32
-    hidden: int = 256
-    generated: int = 256
+    compressed: int = 32  # channels kept of each square
+    hidden: int = 256  # width of the position's summary
+    generated: int = 256  # numbers per head from which its 64×64 map is made
 
 
 @dataclass(frozen=True)
 class EncoderConfig:
-    """Sizes of one encoder layer.
+    """Sizes of one encoder layer."""
 
-    Attributes:
-        d_model: width of queries, keys and values, all heads together.
-        feedforward: hidden width of the feed-forward network.
-        smolgen: sizes of its smolgen; None for an encoder without.
-    """
-
-    d_model: int
-    feedforward: int
+    d_model: int  # width of queries, keys and values, all heads together
+    feedforward: int  # hidden width of the feed-forward network
     smolgen: SmolgenConfig | None = None
 
     def __post_init__(self) -> None:
@@ -98,23 +86,13 @@ class EncoderConfig:
 
 @dataclass(frozen=True)
 class AttentionPolicyConfig:
-    """Sizes of an attention policy head.
+    """Sizes of an attention policy head. Raises `BadRequest` where an encoder's width is not a multiple of `heads`."""
 
-    Attributes:
-        embedding: E of the head's own tokens.
-        d_model: width of its queries and keys.
-        encoders, heads: layers between embedding and queries, usually none, and their attention heads.
-        own_embedding: the head has its own embedding layer; otherwise the heads of a network share one.
-
-    Raises:
-        BadRequest: an encoder's width is not a multiple of `heads`.
-    """
-
-    embedding: int
-    d_model: int
-    encoders: tuple[EncoderConfig, ...] = ()
-    heads: int = 1
-    own_embedding: bool = True
+    embedding: int  # E of the head's own tokens
+    d_model: int  # width of its queries and keys
+    encoders: tuple[EncoderConfig, ...] = ()  # between embedding and queries
+    heads: int = 1  # attention heads of these encoders
+    own_embedding: bool = True  # otherwise the heads of a network share one
 
     def __post_init__(self) -> None:
         layers = (EncoderConfig(**layer) if isinstance(layer, dict) else layer for layer in self.encoders)
@@ -144,8 +122,7 @@ class Smolgen(nn.Module):
 
     def forward(self, x: Tensor, maps: Tensor) -> Tensor:
         """Tokens [N, 64, E] and the network's shared maps [4096, generated] → logits [N, heads, 64, 64]."""
-        summary = self.compress(x).flatten(1)
-        summary = self.norm1(self.activate(self.dense1(summary)))
+        summary = self.norm1(self.activate(self.dense1(self.compress(x).flatten(1))))
         generated = self.norm2(self.activate(self.dense2(summary)))
         logits = F.linear(generated.view(-1, self.heads, maps.shape[1]), maps)
         return logits.view(-1, self.heads, SQUARES, SQUARES)
@@ -167,17 +144,14 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, x: Tensor, maps: Tensor | None) -> Tensor:
         """[N, 64, E] → [N, 64, E]."""
-        q, k, v = (self._split(part(x)) for part in (self.q, self.k, self.v))
+        shape = -1, SQUARES, self.heads, self.depth
+        q, k, v = (part(x).view(shape).transpose(1, 2) for part in (self.q, self.k, self.v))
         logits = q @ k.transpose(-1, -2) * self.depth**-0.5
         if self.smolgen is not None and maps is not None:
             logits = logits + self.smolgen(x, maps)
         mixed = torch.softmax(logits, dim=-1) @ v
         joined: Tensor = self.dense(mixed.transpose(1, 2).flatten(2))
         return joined
-
-    def _split(self, x: Tensor) -> Tensor:
-        """[N, 64, d_model] → [N, heads, 64, depth]."""
-        return x.view(-1, SQUARES, self.heads, self.depth).transpose(1, 2)
 
 
 class FeedForward(nn.Module):
@@ -198,13 +172,7 @@ class FeedForward(nn.Module):
 class EncoderLayer(nn.Module):
     """Attention and feed-forward network, each x ← LN(x + α · branch(x)).
 
-    Args:
-        embedding: E.
-        heads: attention heads.
-        config: inner sizes.
-        smolgen, ffn: names of the activations inside smolgen and the feed-forward network.
-        alpha: α.
-        epsilon: of both layer norms.
+    `smolgen` and `ffn` name the activations inside them, `epsilon` is both layer norms'.
     """
 
     def __init__(
@@ -228,11 +196,8 @@ class AttentionPolicy(nn.Module):
     """A move's logit is query(from) · key(to) / √d; promotions add an offset for the piece and the file reached.
 
     The 1858 logits are gathered from 64×64 pairs of squares and 8×8×3 promotions (file left, file reached, piece).
-    Promotion to a knight is the bare pair of squares; queen, rook and bishop add their offset and a common one.
-
-    Args:
-        config: sizes; the embedding layer itself belongs to the network, since heads may share it.
-        smolgen, ffn: activations inside the head's own encoders, if it has any.
+    Promotion to a knight is the bare pair of squares; queen, rook and bishop add their offset and a common one. The
+    embedding layer itself belongs to the network, since heads may share it.
     """
 
     def __init__(self, config: AttentionPolicyConfig, smolgen: str, ffn: str) -> None:

@@ -15,7 +15,7 @@ Layers that lc0 itself does not evaluate (a value head's error estimate, say) ar
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path as FilePath
 
 import numpy as np
@@ -67,9 +67,8 @@ def read_lc0(path: str | os.PathLike[str]) -> Lc0Base:
 def parse_lc0(data: bytes) -> Lc0Base:
     """The network in the decompressed bytes of a file; raises as `read_lc0`."""
     if data[:2] in (b"1\n", b"2\n"):
-        raise UnsupportedNetwork(
-            "an old text network; lc0 no longer reads these either; use the .pb.gz of the same net"
-        )
+        message = "an old text network; lc0 no longer reads these either; use the .pb.gz of the same net"
+        raise UnsupportedNetwork(message)
     if not looks_like_lc0(data):
         raise BadWeights(f"not an Lc0 network: it begins with {data[:5].hex(' ') or 'nothing'}, not 0d c0 01 00 00")
     net = parse(data, schema.NET)
@@ -101,9 +100,8 @@ def _check_version(net: Message) -> None:
     version = _version(net)
     if version > NEWEST_VERSION and version != _ANY_VERSION:
         needed, known = (".".join(map(str, numbers)) for numbers in (version, NEWEST_VERSION))
-        raise UnsupportedNetwork(
-            f"the file asks for lc0 {needed}; keima knows files up to {known}", place="min_version"
-        )
+        message = f"the file asks for lc0 {needed}; keima knows files up to {known}"
+        raise UnsupportedNetwork(message, place="min_version")
     if net.child("format").get("weights_encoding", 0) != 1 and version < (0, 33, 0):
         raise UnsupportedNetwork("the weights are not LINEAR16", place="format.weights_encoding")
 
@@ -183,11 +181,10 @@ def write_lc0(network: Network, path: str | os.PathLike[str], encoding: str | No
         UnsupportedNetwork: not an Lc0 network, or an unknown encoding.
         BadWeights: a weight is not finite, or the file cannot be written.
     """
-    target = os.fspath(path)
     try:
         data = format_lc0(network, encoding)
     except KeimaError as error:
-        raise error.at(source=target) from error
+        raise error.at(source=os.fspath(path)) from error
     atomic_write(path, data)
 
 
@@ -207,7 +204,11 @@ def format_lc0(network: Network, encoding: str | None = None) -> bytes:
     _write_version(net, network, plain)
     net.make("format").values["weights_encoding"] = 1
     net.child("format").make("network_format").values.update(_formats_of(network, multihead))
-    _write_training(net, network.pedigree.details)
+    kinds: dict[str, Callable[[str], object]] = {"uint": int, "float": float, "text": str}
+    for field in schema.TRAINING.values():
+        if field.name in network.pedigree.details:
+            text = network.pedigree.details[field.name]
+            net.make("training_params").values[field.name] = kinds[field.kind](text)
     net.values["weights"] = weights
     return serialise(net)
 
@@ -293,13 +294,6 @@ def _needs(network: Lc0Base) -> Iterator[int]:
         yield 29
     if isinstance(config, Lc0TransformerConfig):
         yield 31 if config.position == "dense" or _needs_heads(network) else 30
-
-
-def _write_training(net: Message, details: Mapping[str, str]) -> None:
-    kinds: dict[str, Callable[[str], object]] = {"uint": int, "float": float, "text": str}
-    for field in schema.TRAINING.values():
-        if field.name in details:
-            net.make("training_params").values[field.name] = kinds[field.kind](details[field.name])
 
 
 FORMATS = (Format("Lc0 and Maia networks (.pb.gz)", looks_like_lc0, read_lc0, write_lc0),)

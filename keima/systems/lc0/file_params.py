@@ -18,7 +18,7 @@ from keima.systems.lc0.protobuf import Message
 Floats = NDArray[np.float32]
 
 ITEM_BYTES = {"linear16": 2, "float16": 2, "bfloat16": 2, "float32": 4}
-STEPS = np.float32(65535)
+_DTYPES = {"float16": "<f2", "float32": "<f4"}
 _COARSE = 1e-30
 """Float32 has no normal numbers for the steps of a range below it."""
 _NUMBERS = {name: number for number, name in ENCODINGS.items()}
@@ -28,9 +28,7 @@ _NUMBERS = {name: number for number, name in ENCODINGS.items()}
 class Stored:
     """How a file kept a layer, where plain LINEAR16 between its smallest and largest weight would alter it.
 
-    Attributes:
-        encoding: "linear16", "float16", "bfloat16" or "float32".
-        low, high: LINEAR16's ends.
+    `encoding` is a key of `ITEM_BYTES`; `low` and `high` are LINEAR16's ends.
     """
 
     encoding: str
@@ -38,8 +36,8 @@ class Stored:
     high: float = 0.0
 
 
-def encoding_of(layer: Message) -> str:
-    """The name of the layer's encoding, LINEAR16 where it names none; UnsupportedNetwork if not in lc0's list."""
+def _encoding_of(layer: Message) -> str:
+    """LINEAR16 where the layer names none."""
     name = ENCODINGS.get(layer.get("encoding", 1), "unknown")
     if name not in ITEM_BYTES:
         number, known = layer.get("encoding"), ", ".join(ITEM_BYTES)
@@ -54,7 +52,7 @@ def count(layer: Message) -> int:
         UnsupportedNetwork: an unknown encoding.
         BadWeights: its bytes are no whole number of numbers, or its stated dimensions have another product.
     """
-    size = ITEM_BYTES[encoding_of(layer)]
+    size = ITEM_BYTES[_encoding_of(layer)]
     params = layer.get("params", b"")
     if len(params) % size:
         raise BadWeights(f"{len(params):,} bytes are no whole number of {size}-byte weights")
@@ -73,67 +71,53 @@ def decode(layer: Message) -> tuple[Floats, Stored | None]:
         BadWeights: a number that is not finite, or bytes that make no whole number of numbers.
     """
     count(layer)
-    encoding, params = encoding_of(layer), layer.get("params", b"")
+    encoding, params = _encoding_of(layer), layer.get("params", b"")
+    stored: Stored | None = Stored(encoding)
     if encoding == "linear16":
-        ends = layer.get("min_val", 0.0), layer.get("max_val", 0.0)
-        numbers, stored = _from_steps(np.frombuffer(params, "<u2"), *ends)
+        low, high = layer.get("min_val", 0.0), layer.get("max_val", 0.0)
+        ends = np.float32(low), np.float32(high)
+        numbers = _expand(np.frombuffer(params, "<u2"), *ends)
+        if len(numbers) and low <= high and (numbers.min(), numbers.max()) == ends:
+            stored = None
+        else:
+            stored = Stored(encoding, low, high)
+    elif encoding == "bfloat16":
+        numbers = (np.frombuffer(params, "<u2").astype(np.uint32) << 16).view(np.float32)
     else:
-        numbers, stored = _from_floats(params, encoding), Stored(encoding)
+        numbers = np.frombuffer(params, _DTYPES[encoding]).astype(np.float32)
     if not np.isfinite(numbers).all():
         raise BadWeights("holds numbers that are not finite")
     return numbers, stored
 
 
-def _from_steps(steps: NDArray[np.uint16], low: float, high: float) -> tuple[Floats, Stored | None]:
-    """LINEAR16's numbers; remembered are ends that no weight reaches."""
-    numbers = _expand(steps, np.float32(low), np.float32(high))
-    reached = len(steps) > 0 and low <= high and numbers.min() == np.float32(low) and numbers.max() == np.float32(high)
-    return numbers, None if reached else Stored("linear16", low, high)
-
-
 def _expand(steps: NDArray[np.uint16], low: np.float32, high: np.float32) -> Floats:
     with np.errstate(invalid="ignore", over="ignore"):
-        theta = steps.astype(np.float32) / STEPS
+        theta = steps.astype(np.float32) / np.float32(65535)
         result: Floats = low * (1 - theta) + high * theta
     return result
 
 
-def _from_floats(params: bytes | memoryview, encoding: str) -> Floats:
-    if encoding == "float32":
-        return np.frombuffer(params, "<f4").astype(np.float32)
-    if encoding == "float16":
-        return np.frombuffer(params, "<f2").astype(np.float32)
-    return (np.frombuffer(params, "<u2").astype(np.uint32) << 16).view(np.float32)
-
-
 def encode(numbers: Floats, encoding: str | None, stored: Stored | None) -> Message:
-    """A layer holding `numbers` (any shape).
+    """A layer holding finite numbers of any shape.
+
+    FLOAT32, and numbers that came from the same encoding, are kept exactly; LINEAR16 otherwise moves a number by at
+    most 1/131070 of the layer's range, FLOAT16 and BFLOAT16 to the nearest they can hold.
 
     Args:
-        numbers: finite float32.
         encoding: one of `ITEM_BYTES`; None for the one it was read with, LINEAR16 for numbers never read.
         stored: what `decode` said of this layer, if anything.
-
-    Returns:
-        The layer. FLOAT32, and numbers that came from the same encoding, are kept exactly; LINEAR16 otherwise moves a
-        number by at most 1/131070 of the layer's range, FLOAT16 and BFLOAT16 to the nearest they can hold.
     """
     flat = np.ascontiguousarray(numbers, dtype=np.float32).ravel()
     chosen = encoding or (stored.encoding if stored is not None else "linear16")
     if chosen == "linear16":
         return _to_steps(flat, stored if stored is not None and stored.encoding == "linear16" else None)
-    return Message(LAYER, {"params": _to_floats(flat, chosen), "encoding": _NUMBERS[chosen]})
-
-
-def _to_floats(flat: Floats, encoding: str) -> bytes:
-    if encoding == "float32":
-        return flat.astype("<f4").tobytes()
-    if encoding == "float16":
-        largest = np.float32(np.finfo(np.float16).max)
-        return flat.clip(-largest, largest).astype("<f2").tobytes()
-    bits = flat.view(np.uint32)
-    nearest = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16  # round half to even
-    return nearest.astype("<u2").tobytes()
+    if chosen == "bfloat16":
+        bits = flat.view(np.uint32)
+        params = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2").tobytes()  # round half to even
+    else:
+        largest = np.float32(np.finfo(_DTYPES[chosen]).max)
+        params = flat.clip(-largest, largest).astype(_DTYPES[chosen]).tobytes()
+    return Message(LAYER, {"params": params, "encoding": _NUMBERS[chosen]})
 
 
 def _to_steps(flat: Floats, stored: Stored | None) -> Message:

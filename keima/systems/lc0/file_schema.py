@@ -32,6 +32,8 @@ STRUCTURES = {
     134: "NETWORK_AB_LEGACY_WITH_MULTIHEADFORMAT",
 }
 POLICIES = {0: "POLICY_UNKNOWN", 1: "POLICY_CLASSICAL", 2: "POLICY_CONVOLUTION", 3: "POLICY_ATTENTION"}
+HEADS = ("", "classical", "convolution", "attention")
+"""Policies by the format's number, as `Lc0Config` names them."""
 VALUES = {0: "VALUE_UNKNOWN", 1: "VALUE_CLASSICAL", 2: "VALUE_WDL", 3: "VALUE_PARAM"}
 MOVES_LEFT = {0: "MOVES_LEFT_NONE", 1: "MOVES_LEFT_V1"}
 DEFAULT_ACTIVATIONS = {0: "relu", 1: "mish"}
@@ -40,6 +42,10 @@ ACTIVATIONS = dict(
 )
 EMBEDDINGS = {0: "INPUT_EMBEDDING_NONE", 1: "INPUT_EMBEDDING_PE_MAP", 2: "INPUT_EMBEDDING_PE_DENSE"}
 ENCODINGS = {0: "unknown", 1: "linear16", 2: "float16", 3: "bfloat16", 4: "float32"}
+SUPPORTED = (
+    "structures CLASSICAL, SE, ATTENTIONBODY and MULTIHEAD; policies CLASSICAL, CONVOLUTION and ATTENTION; "
+    "values CLASSICAL and WDL; moves left NONE and V1"
+)
 
 
 def _fields(kind: str, schema: Schema | None = None, limit: int = 1, **numbers: int) -> dict[int, Field]:

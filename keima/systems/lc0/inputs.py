@@ -340,10 +340,13 @@ class Lc0Encoding(Encoding):
     board = (8, 8)
 
     def __init__(self, input_format: str | int = "classical", history_fill: str = "fen_only") -> None:
-        self.input_format = _format_name(input_format)
+        wanted = f"INPUT_{str(input_format).removeprefix('INPUT_').upper()}"
+        names = [n for n, number in INPUT_FORMATS.items() if input_format in (n, number) or wanted == INPUTS[number]]
+        if not names:
+            raise BadRequest(f"unknown Lc0 input format {input_format!r}; choose one of {', '.join(INPUT_FORMATS)}")
         if history_fill not in HISTORY_FILLS:
             raise BadRequest(f"unknown history fill {history_fill!r}; choose one of {', '.join(HISTORY_FILLS)}")
-        self.history_fill = history_fill
+        self.input_format, self.history_fill = names[0], history_fill
         self.policy_frame = "planes" if INPUT_FORMATS[self.input_format] >= _CANONICAL else "board"
 
     def __repr__(self) -> str:
@@ -383,15 +386,6 @@ class Lc0Encoding(Encoding):
         flip = 56 if position.to_play == "b" else 0
         flat = np.asarray(points).reshape(64)
         return np.array([flat[transform_square(square ^ flip, transform)] for square in range(64)]).reshape(8, 8)
-
-
-def _format_name(wanted: str | int) -> str:
-    """Our name of an input format given by our name, lc0's number or lc0's name."""
-    lc0_name = f"INPUT_{str(wanted).removeprefix('INPUT_').upper()}"
-    for name, number in INPUT_FORMATS.items():
-        if wanted in (name, number) or lc0_name == INPUTS[number]:
-            return name
-    raise BadRequest(f"unknown Lc0 input format {wanted!r}; choose one of {', '.join(INPUT_FORMATS)}")
 
 
 ENCODINGS = {"lc0": Lc0Encoding()}

@@ -11,6 +11,8 @@ from keima.systems.layout import TRUNK, Layer, Layout, SystemLayout
 from keima.systems.lc0.network import Lc0Network
 from keima.systems.network import Network
 
+_CONVS = ("conv1", "conv2")
+
 
 class _Lc0Layout(SystemLayout[Lc0Network]):
     """The configuration names the convolutions with batch norm."""
@@ -43,8 +45,9 @@ class _Lc0Layout(SystemLayout[Lc0Network]):
     def narrower(self, network: Lc0Network, layout: Layout, sizes: Mapping[str, int]) -> Network:
         config = network.config
         widths = tuple(config.se_channels[block] for block in layout.blocks)
-        renamed = (_renamed_convolution(name, layout) for name in config.batch_norm)
-        norms = tuple(name for name in renamed if name)
+        norms = [name for name in config.batch_norm if not name.startswith("residual.")]
+        for new, old in enumerate(layout.blocks):
+            norms += [f"residual.{new}.{conv}" for conv in _CONVS if config.has_norm(f"residual.{old}.{conv}")]
         return Lc0Network(
             replace(config, blocks=len(layout.blocks), channels=sizes[TRUNK], se_channels=widths, batch_norm=norms)
         )
@@ -74,11 +77,3 @@ def _layer(network: Lc0Network, block: str, reads: str | None, writes: str | Non
     has_norm = isinstance(network.get_submodule(f"{block}.norm"), nn.BatchNorm2d)
     norm = f"{block}.norm" if has_norm else None
     return Layer(f"{block}.conv", reads, writes, after=norm if writes else None, offset=norm)
-
-
-def _renamed_convolution(name: str, layout: Layout) -> str | None:
-    """A convolution's name in an `Lc0Config` ("residual.3.conv1") once the blocks left out are gone."""
-    if not name.startswith("residual."):
-        return name
-    renamed = layout.renamed(name.replace("residual.", layout.prefix))
-    return renamed and renamed.replace(layout.prefix, "residual.")

@@ -18,7 +18,7 @@ from keima.systems.loss import Samples, SystemLoss, Weighted, nothing, outcome, 
 from keima.systems.network import Network
 from keima.systems.targets import TensorBatch
 
-MOVES_LEFT_SCALE = 20.0
+_SCALE = 20.0  # plies
 
 
 def _value(outputs: Lc0Output, batch: TensorBatch) -> Samples:
@@ -34,11 +34,8 @@ def _value(outputs: Lc0Output, batch: TensorBatch) -> Samples:
 
 
 def _moves_left(outputs: Lc0Output, batch: TensorBatch) -> Samples:
-    """Plies to the end of the game."""
-
     def error(plies: Tensor, target: Tensor) -> Tensor:
-        scaled = plies / MOVES_LEFT_SCALE, target / MOVES_LEFT_SCALE
-        return F.huber_loss(*scaled, "none", 10.0 / MOVES_LEFT_SCALE)
+        return F.huber_loss(plies / _SCALE, target / _SCALE, "none", 10.0 / _SCALE)
 
     if outputs.moves_left is None:
         return nothing(outputs.policy[:, 0])

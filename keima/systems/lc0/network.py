@@ -37,48 +37,35 @@ from keima.systems.lc0.moves import CONVOLUTION_INDEX, MOVES
 from keima.systems.network import Array, Heads, Network, NetworkEntry, NetworkKind, NetworkTable, Pedigree, softmax
 
 BATCH_NORM_EPSILON = 1e-5  # network_legacy.cc
-_CHOICES = {
-    "policy": ("convolution", "classical", "attention"),
-    "value": ("wdl", "classical"),
-    "activation": ("relu", "mish"),
-}
+_POLICIES = ("convolution", "classical", "attention")
+_CHOICES = {"policy": _POLICIES, "value": ("wdl", "classical"), "activation": ("relu", "mish")}
 
 
 @dataclass(frozen=True)
 class Lc0Config:
     """What fixes the shape of a residual Lc0 network.
 
-    Attributes:
-        blocks: B, residual blocks.
-        channels: C, filters of the tower.
-        se_channels: width of squeeze-and-excitation; 0 for none; a sequence of B where blocks differ.
-        input_format: which of Lc0's input formats the planes follow, as `Lc0Encoding` names them.
-        policy: "convolution", "classical" or "attention"; the last with sizes of its own, `attention_policy`.
-        policy_channels: planes of the policy head: at least 73 (usually 80) for convolution, P for classical.
-        value: "wdl" (win, draw, loss) or "classical" (one number).
-        activation: "relu" or "mish", everywhere but at the heads' ends.
-        batch_norm: True: every convolution but the policy's last is followed by batch norm, as networks are trained;
-            False: none, as in files with folded batch norm; or the names of those that are ("input",
-            "residual.0.conv1", "policy1", "policy", "value", "moves_left").
+    `batch_norm` True: every convolution but the policy's last is followed by batch norm, as networks are trained;
+    False: none, as in files with folded batch norm; or the names of those that are, of `convolutions()`.
 
     Raises:
         BadRequest: a size or a name that cannot be.
     """
 
-    blocks: int = 10
-    channels: int = 128
-    se_channels: int | Sequence[int] = 32
-    input_format: str = "classical"
-    policy: str = "convolution"
-    policy_channels: int = 80
-    attention_policy: AttentionPolicyConfig | None = None
-    value: str = "wdl"
+    blocks: int = 10  # B
+    channels: int = 128  # C
+    se_channels: int | Sequence[int] = 32  # width of squeeze-and-excitation, 0 for none; B widths where blocks differ
+    input_format: str = "classical"  # of the planes, as `Lc0Encoding` names it
+    policy: str = "convolution"  # or "classical", "attention"
+    policy_channels: int = 80  # at least 73 for convolution; P for classical
+    attention_policy: AttentionPolicyConfig | None = None  # for policy "attention" only
+    value: str = "wdl"  # win, draw, loss; or "classical", one number
     value_channels: int = 32
     value_hidden: int = 128
     moves_left: bool = True
     moves_left_channels: int = 8
     moves_left_hidden: int = 128
-    activation: str = "relu"
+    activation: str = "relu"  # or "mish", everywhere but at the heads' ends
     batch_norm: bool | Sequence[str] = True
 
     def __post_init__(self) -> None:
@@ -129,17 +116,11 @@ class Lc0Config:
 
 @dataclass(frozen=True)
 class Lc0Output:
-    """Raw outputs for N positions, for the side to move.
+    """Raw outputs for N positions, for the side to move, float32."""
 
-    Attributes:
-        policy: float32 [N, 1858], logits in the order of Lc0's moves (`keima.systems.lc0.inputs`).
-        value: float32 [N, 3], logits of win, draw, loss; or [N, 1], before tanh.
-        moves_left: float32 [N], plies; None for a network without that head.
-    """
-
-    policy: Tensor
-    value: Tensor
-    moves_left: Tensor | None = None
+    policy: Tensor  # [N, 1858], logits in the order of Lc0's moves (`keima.systems.lc0.moves`)
+    value: Tensor  # [N, 3], logits of win, draw, loss; or [N, 1], before tanh
+    moves_left: Tensor | None = None  # [N], plies
 
 
 class ConvBlock(nn.Module):
@@ -276,9 +257,7 @@ _POLICY_HEADS = {"convolution": ConvolutionPolicy, "classical": ClassicalPolicy,
 class Lc0Base(Network):
     """What residual networks and transformers share.
 
-    Attributes:
-        file_notes: what the reader of its file remembers so that the writer can give the same file back; empty for
-            fresh networks.
+    `file_notes` is what the reader of its file remembers so that the writer can give the same file back.
     """
 
     system = "lc0"

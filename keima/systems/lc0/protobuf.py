@@ -26,18 +26,13 @@ _MAX_UNKNOWN = 64
 class Field:
     """One field of a message.
 
-    Attributes:
-        name: what the message calls it.
-        kind: "uint", "uints" (repeated, packed or not), "float", "fixed" (32 bits), "bytes", "text" or "message".
-        schema: of the message it holds, for kind "message".
-        limit: most occurrences of a repeated field; 1 for one that is not repeated (the last one counts, as protobuf
-            has it, and messages are merged).
+    Of a field that is not repeated the last occurrence counts, as protobuf has it, and messages are merged.
     """
 
     name: str
-    kind: str
-    schema: Schema | None = None
-    limit: int = 1
+    kind: str  # "uint", "uints" (repeated, packed or not), "float", "fixed" (32 bits), "bytes", "text" or "message"
+    schema: Schema | None = None  # of the message it holds
+    limit: int = 1  # most occurrences; above 1 for a repeated field
 
 
 Schema = Mapping[int, Field]
@@ -45,17 +40,11 @@ Schema = Mapping[int, Field]
 
 @dataclass
 class Message:
-    """A parsed message, or one to be written.
-
-    Attributes:
-        schema: its fields by number.
-        values: by field name: int, float, str, a view of bytes, `Message`, or a list of those where repeated.
-        unknown: numbers of fields the schema does not name, met while reading.
-    """
+    """A parsed message, or one to be written."""
 
     schema: Schema
-    values: Data = field(default_factory=dict)
-    unknown: set[int] = field(default_factory=set)
+    values: Data = field(default_factory=dict)  # int, float, str, view of bytes, `Message`, a list of those if repeated
+    unknown: set[int] = field(default_factory=set)  # numbers of fields met while reading that the schema does not name
 
     def get(self, name: str, default: Any = None) -> Any:
         """The field's value, or `default` where the message lacks it."""
@@ -146,28 +135,25 @@ def _store(message: Message, known: Field, wire_type: int, value: Any, offset: i
     expected = _WIRE_TYPES.get(known.kind, LENGTH)
     if wire_type != expected and not (known.kind == "uints" and wire_type == LENGTH):
         raise _bad(f"wire type {wire_type} where {expected} belongs", offset, path)
+    too_many = f"more than {known.limit} of them"
     if known.kind == "message":
-        held = message.values.get(known.name)
         if known.limit > 1:
-            path = f"{path}[{len(held or ())}]"
-            _check_count(len(held or ()) + 1, known, offset, path)
+            held = len(message.values.get(known.name, ()))
+            path = f"{path}[{held}]"
+            if held == known.limit:
+                raise _bad(too_many, offset, path)
         _parse_into(message.make(known.name), value, offset, path)
     elif known.kind == "uints":
         numbers = message.values.setdefault(known.name, [])
         for number in _packed(value, offset, path) if wire_type == LENGTH else (value,):
+            if len(numbers) == known.limit:
+                raise _bad(too_many, offset, path)
             numbers.append(number)
-            _check_count(len(numbers), known, offset, path)
     else:
         message.values[known.name] = _scalar(known.kind, value, offset, path)
 
 
-def _check_count(count: int, known: Field, offset: int, path: str) -> None:
-    if count > known.limit:
-        raise _bad(f"more than {known.limit} of them", offset, path)
-
-
 def _packed(value: memoryview, offset: int, path: str) -> Iterator[int]:
-    """The numbers of a packed field, one by one."""
     position = 0
     while position < len(value):
         number, position = _varint(value, position, offset, path)
@@ -199,23 +185,17 @@ def serialise(message: Message) -> bytes:
         value = message.values.get(known.name)
         if value is None:
             continue
+        wire_type = _WIRE_TYPES.get(known.kind, LENGTH)
         for item in value if isinstance(value, list) else (value,):
-            parts += _encoded(number, known, item)
+            parts.append(_to_varint(number << 3 | wire_type))
+            if wire_type == VARINT:
+                parts.append(_to_varint(item))
+            elif wire_type == FOUR_BYTES:
+                parts.append(struct.pack("<f" if known.kind == "float" else "<I", item))
+            else:
+                data = serialise(item) if known.kind == "message" else item.encode() if known.kind == "text" else item
+                parts += [_to_varint(len(data)), data]
     return b"".join(parts)
-
-
-def _encoded(number: int, known: Field, value: Any) -> list[bytes | memoryview]:
-    """Key and value of one field."""
-    if known.kind in ("uint", "uints"):
-        return [_to_varint(number << 3 | VARINT), _to_varint(value)]
-    if known.kind in ("float", "fixed"):
-        packed = struct.pack("<f" if known.kind == "float" else "<I", value)
-        return [_to_varint(number << 3 | FOUR_BYTES), packed]
-    if known.kind == "message":
-        value = serialise(value)
-    elif known.kind == "text":
-        value = value.encode()
-    return [_to_varint(number << 3 | LENGTH), _to_varint(len(value)), value]
 
 
 def _to_varint(number: int) -> bytes:

@@ -25,7 +25,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from keima.errors import BadRequest
@@ -52,51 +51,37 @@ PIECE_PLANES = 12
 
 @dataclass(frozen=True)
 class TokenHeadConfig:
-    """Sizes of a value or moves-left head: channels kept a token, hidden width, outputs (3, or 1)."""
+    """Sizes of a value or moves-left head."""
 
-    channels: int = 32
+    channels: int = 32  # a token
     hidden: int = 128
-    outputs: int = 3
+    outputs: int = 3  # or 1
 
 
 @dataclass(frozen=True)
 class Lc0TransformerConfig:
-    """What fixes the shape of an Lc0 transformer.
+    """What fixes the shape of an Lc0 transformer. Raises `BadRequest` for a size or a name that cannot be.
 
-    Attributes:
-        embedding: E.
-        heads: attention heads of every encoder.
-        encoders: sizes of each encoder layer.
-        position: "map" or "dense" (INPUT_EMBEDDING_PE_MAP, _PE_DENSE).
-        position_channels: numbers a token the dense position layer makes; 64 for the map.
-        embedding_ffn: hidden width of the embedding's feed-forward network; 0 for the map, which has none.
-        gating: the embedding is multiplied and shifted per square and channel.
-        input_format: of the planes, as `Lc0Encoding` names it.
-        activation: "relu" or "mish", wherever no other is said.
-        ffn_activation, smolgen_activation: inside feed-forward networks and smolgen; names of
-            `keima.systems.lc0.attention.ACTIVATIONS`.
-        policy_heads, value_heads: sizes by name; "vanilla" and "winner" at least.
-        moves_left: sizes of the moves-left head; None for none.
-
-    Raises:
-        BadRequest: a size or a name that cannot be.
+    Activations have names of `keima.systems.lc0.attention.ACTIVATIONS`.
     """
 
-    embedding: int
-    heads: int
+    embedding: int  # E
+    heads: int  # attention heads of every encoder
     encoders: tuple[EncoderConfig, ...]
-    position: str = "map"
-    position_channels: int = POSITION_CHANNELS
-    embedding_ffn: int = 0
-    gating: bool = True
-    input_format: str = "classical"
-    activation: str = "mish"
+    position: str = "map"  # or "dense" (INPUT_EMBEDDING_PE_MAP, _PE_DENSE)
+    position_channels: int = POSITION_CHANNELS  # numbers a token the dense position layer makes; 64 for the map
+    embedding_ffn: int = 0  # hidden width of the embedding's feed-forward network; 0 for the map, which has none
+    gating: bool = True  # the embedding is multiplied and shifted per square and channel
+    input_format: str = "classical"  # of the planes, as `Lc0Encoding` names it
+    activation: str = "mish"  # or "relu", wherever no other is said
     ffn_activation: str = "mish"
     smolgen_activation: str = "swish"
-    policy_heads: Mapping[str, AttentionPolicyConfig] = field(
+    policy_heads: Mapping[str, AttentionPolicyConfig] = field(  # "vanilla" at least
         default_factory=lambda: {"vanilla": AttentionPolicyConfig(256, 256)}
     )
-    value_heads: Mapping[str, TokenHeadConfig] = field(default_factory=lambda: {"winner": TokenHeadConfig()})
+    value_heads: Mapping[str, TokenHeadConfig] = field(  # "winner" at least
+        default_factory=lambda: {"winner": TokenHeadConfig()}
+    )
     moves_left: TokenHeadConfig | None = field(default_factory=lambda: TokenHeadConfig(8, 128, 1))
 
     def __post_init__(self) -> None:
@@ -140,27 +125,25 @@ class Embedding(nn.Module):
             self.ffn_norm = nn.LayerNorm(config.embedding, eps=1e-3)
         else:
             self.map: Tensor
-            self.register_buffer("map", torch.from_numpy(position_map()), persistent=False)
+            reachable = POLICY_INDEX[0] >= 0  # on an empty board, by a queen or a knight
+            drawn = torch.from_numpy(reachable - np.eye(SQUARES, dtype=np.float32))
+            self.register_buffer("map", drawn, persistent=False)
         self.mult_gate = nn.Parameter(torch.ones(config.embedding, SQUARES)) if config.gating else None
         self.add_gate = nn.Parameter(torch.zeros(config.embedding, SQUARES)) if config.gating else None
 
     def forward(self, planes: Tensor) -> Tensor:
         """[N, 112, 8, 8] → [N, 64, E]."""
         tokens = planes.flatten(2).transpose(1, 2)
-        x: Tensor = self.norm(self.activate(self.dense(torch.cat([tokens, self._position(tokens)], dim=2))))
+        if self.preprocess is None:
+            position = tokens.new_ones(tokens.shape[0], 1, 1) * self.map
+        else:
+            position = self.preprocess(tokens[:, :, :PIECE_PLANES].flatten(1)).view(tokens.shape[0], SQUARES, -1)
+        x: Tensor = self.norm(self.activate(self.dense(torch.cat([tokens, position], dim=2))))
         if self.mult_gate is not None and self.add_gate is not None:
             x = x * self.mult_gate.t() + self.add_gate.t()
         if self.ffn is not None:
             x = self.ffn_norm(x + self.alpha * self.ffn(x))
         return x
-
-    def _position(self, tokens: Tensor) -> Tensor:
-        """What is known of each square's place: [N, 64, 112] → [N, 64, position channels]."""
-        if self.preprocess is None:
-            return tokens.new_ones(tokens.shape[0], 1, 1) * self.map
-        pieces = tokens[:, :, :PIECE_PLANES].flatten(1)
-        out: Tensor = self.preprocess(pieces).view(tokens.shape[0], SQUARES, -1)
-        return out
 
 
 class TokenHead(nn.Module):
@@ -181,11 +164,7 @@ class TokenHead(nn.Module):
 
 
 class Lc0Transformer(Lc0Base):
-    """An Lc0 network with an attention body.
-
-    Attributes:
-        policy_name, value_name: the heads `forward` answers with.
-    """
+    """An Lc0 network with an attention body; `policy_name` and `value_name` are the heads `forward` answers with."""
 
     def __init__(self, config: Lc0TransformerConfig) -> None:
         super().__init__(config, f"lc0-transformer-{len(config.encoders)}x{config.embedding}")
@@ -228,15 +207,11 @@ class Lc0Transformer(Lc0Base):
         x = self.embedding(planes)
         for encoder in self.encoders:
             x = encoder(x, self.smolgen_maps)
-        moves_left = F.relu(self.moves_left_head(x)).squeeze(1) if self.moves_left_head is not None else None
-        return Lc0Output(policy=self._policy(x), value=self.value_heads[self.value_name](x), moves_left=moves_left)
-
-    def _policy(self, x: Tensor) -> Tensor:
-        """Tokens [N, 64, E] → logits [N, 1858] of the selected head."""
         own = self.policy_name if self.policy_name in self.policy_embeddings else "shared"
-        tokens = self.activate(self.policy_embeddings[own](x))
-        logits: Tensor = self.policy_heads[self.policy_name](tokens, self.smolgen_maps)
-        return logits
+        policy = self.policy_heads[self.policy_name](self.activate(self.policy_embeddings[own](x)), self.smolgen_maps)
+        value = self.value_heads[self.value_name](x)
+        moves_left = F.relu(self.moves_left_head(x)).squeeze(1) if self.moves_left_head is not None else None
+        return Lc0Output(policy, value, moves_left)
 
 
 def alpha(config: Lc0TransformerConfig) -> float:
@@ -256,12 +231,6 @@ def _smolgen_maps(config: Lc0TransformerConfig) -> nn.Parameter | None:
     if not maps.is_meta:
         nn.init.xavier_normal_(maps)
     return nn.Parameter(maps)
-
-
-def position_map() -> NDArray[np.float32]:
-    """float32 [64, 64]: +1 where a queen or knight could go on an empty board, −1 on the diagonal, else 0."""
-    reachable: NDArray[np.bool_] = POLICY_INDEX[0] >= 0
-    return reachable.astype(np.float32) - np.eye(SQUARES, dtype=np.float32)
 
 
 def _encoders(count: int, width: int, feedforward: int) -> list[dict[str, object]]:

@@ -12,8 +12,7 @@ from keima.errors import BadRequest, UnsupportedNetwork
 from keima.games import chess, go
 from keima.search import PRESETS, Limits, Search
 from keima.search.tree import OPEN
-from keima.systems.alphago.network import AlphaGoPolicyNetwork, AlphaGoValueNetwork
-from keima.systems.alphago.pair import PolicyAndValue
+from keima.systems.alphago.network import AlphaGoPolicyNetwork, AlphaGoValueNetwork, PolicyAndValue
 from tests.search.fakes import Answer, Fake
 
 WON = """

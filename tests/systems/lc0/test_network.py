@@ -23,7 +23,7 @@ from keima.systems.lc0.attention import (
 )
 from keima.systems.lc0.moves import ATTENTION_INDEX, MOVE_NAMES
 from keima.systems.lc0.network import ConvBlock, Lc0Config, Lc0Network, SqueezeExcitation
-from keima.systems.lc0.transformer import Lc0Transformer, Lc0TransformerConfig, TokenHeadConfig, position_map
+from keima.systems.lc0.transformer import Lc0Transformer, Lc0TransformerConfig, TokenHeadConfig
 
 SQUARES = [file + rank for rank in "12345678" for file in "abcdefgh"]
 SMOLGEN = SmolgenConfig(compressed=2, hidden=5, generated=3)
@@ -238,7 +238,7 @@ def test_attention_index_is_a_table_of_different_places() -> None:
 
 def test_position_map() -> None:
     """A square's row: −1 itself, +1 where a queen or knight goes, drawn for d4."""
-    drawn = position_map()[SQUARES.index("d4")].reshape(8, 8)[::-1]
+    drawn = transformer().embedding.map[SQUARES.index("d4")].reshape(8, 8).numpy()[::-1]
     board = "\n".join("".join({-1: "o", 0: ".", 1: "x"}[int(value)] for value in row) for row in drawn)
     assert board == "\n".join(
         ["...x...x", "x..x..x.", ".xxxxx..", ".xxxxx..", "xxxoxxxx", ".xxxxx..", ".xxxxx..", "x..x..x."]
