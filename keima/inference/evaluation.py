@@ -17,28 +17,18 @@ class Evaluation:
     """A network's answer for one position, everything for the **side to move**.
 
     Fields that the network lacks are None (and absent from `to_json`).
-
-    Attributes:
-        policy: probability of each legal move by name (GTP vertex and "pass", or UCI); sums to 1.
-        logits: the same moves' raw logits.
-        win, draw, loss: probabilities; in Go `draw` is "no result".
-        value: win − loss, in [−1, 1].
-        lead: points ahead (Go).
-        ownership: float32 [ysize, xsize] in [−1, 1], row 0 the top of the board.
-        moves_left: plies to the end of the game.
-        extra: further numbers the network gives, by name (KataGo: score_mean, score_stdev, ...).
     """
 
-    policy: dict[str, float]
-    logits: dict[str, float]
-    win: float | None = None
+    policy: dict[str, float]  # probability of each legal move by name (GTP vertex and "pass", or UCI); sums to 1
+    logits: dict[str, float]  # the same moves' raw logits
+    win: float | None = None  # probabilities; in Go `draw` is "no result"
     draw: float | None = None
     loss: float | None = None
-    value: float | None = None
-    lead: float | None = None
-    ownership: NDArray[np.float32] | None = None
-    moves_left: float | None = None
-    extra: Mapping[str, float] = field(default_factory=dict)
+    value: float | None = None  # win − loss, in [−1, 1]
+    lead: float | None = None  # points ahead (Go)
+    ownership: NDArray[np.float32] | None = None  # [ysize, xsize] in [−1, 1], row 0 the top of the board
+    moves_left: float | None = None  # plies to the end of the game
+    extra: Mapping[str, float] = field(default_factory=dict)  # further numbers by name (KataGo: score_mean, ...)
 
     @property
     def best(self) -> str:

@@ -47,12 +47,11 @@ class Evaluator:
 
     Attributes:
         encoding: the network's, with the options that are bound: whoever encodes for this evaluator does it by this.
+        backend, precision, device: "torch" or "openvino", "f32" or "bf16", "cpu" or "cuda".
 
     Raises:
         BadRequest: an unknown backend or precision, a precision this machine does not have, sizes below 1.
     """
-
-    encoding: Encoding
 
     def __init__(
         self,
@@ -69,23 +68,8 @@ class Evaluator:
         self.network = network
         self.batch_size = batch_size
         self._backend = _open_backend(network, backend, precision, batch_size, threads)
-        self.encoding = network.encoding
-        self._inputs = frozenset(network.input_names)
-
-    @property
-    def backend(self) -> str:
-        """ "torch" or "openvino"."""
-        return self._backend.name
-
-    @property
-    def precision(self) -> str:
-        """ "f32" or "bf16"."""
-        return self._backend.precision
-
-    @property
-    def device(self) -> str:
-        """ "cpu" or "cuda"."""
-        return self._backend.device
+        self.backend, self.precision, self.device = self._backend.name, self._backend.precision, self._backend.device
+        self.encoding: Encoding = network.encoding
 
     def bind(self, **options: object) -> Evaluator:
         """The same compiled network with its system's options fixed: `bind(profile="rank_5k")`.
@@ -153,7 +137,7 @@ class Evaluator:
         Raises:
             BadRequest: inputs that are not those of the network: a mask, for one, of boards of several sizes.
         """
-        if batch.inputs.keys() != self._inputs:
+        if batch.inputs.keys() != set(self.network.input_names):
             found, wanted = (", ".join(names) for names in (batch.inputs, self.network.input_names))
             raise BadRequest(f"the network takes {wanted}; the batch has {found or 'nothing'}")
         return Handle(self._backend.submit(batch.inputs), batch.context, self.network)

@@ -1,12 +1,9 @@
 """The CPU backend: OpenVINO, one compiled network per board shape, several requests under way at once.
 
 Measured with b6c96 on 19×19 and Maia 6×64 (two Zen 5 cores, `benchmarks/bench_evaluator.py`): one thread a stream and
-small requests beat one large request on all threads, because a request's activations then stay in a core's cache. So
-the cores are divided into as many streams as a batch has requests, and a batch is spread over them.
-
-On small boards a request holds several positions, which is a tenth faster than one each. A batch too small to give
-every stream such a request goes by requests of one position: a search of few visits, which has only a few leaves under
-way, would otherwise wait for rows that nobody asked for (9×9, one position: 1.1 ms in place of 3.3).
+small requests beat one large request on all threads, because a request's activations then stay in a core's cache. On
+small boards a request holds several positions, which is a tenth faster than one each; a batch too small to give every
+stream such a request goes by requests of one position (9×9, one position: 1.1 ms in place of 3.3).
 """
 
 from __future__ import annotations
@@ -90,7 +87,7 @@ class OpenVINOBackend:
 
     def _open_slots(self, inputs: Mapping[str, Array], rows: int) -> list[Slot]:
         """Requests of `rows` rows, enough for all batches in flight."""
-        model = self._compile(inputs, rows, self._streams(rows))
+        model = self._compile(inputs, rows)
         count = BATCHES_IN_FLIGHT * -(-self._batch_size // rows)
         return [Slot(model.create_infer_request(), self._network) for _ in range(count)]
 
@@ -98,13 +95,16 @@ class OpenVINOBackend:
         """How many requests are computed at once."""
         return min(-(-self._batch_size // rows), self._threads or _usable_cores())
 
-    def _compile(self, inputs: Mapping[str, Array], rows: int, streams: int) -> openvino.CompiledModel:
+    def _compile(self, inputs: Mapping[str, Array], rows: int) -> openvino.CompiledModel:
         """The network compiled for these inputs' shapes with `rows` rows, from the disk where it is there."""
-        config: dict[str, int | str] = {"NUM_STREAMS": streams, "INFERENCE_PRECISION_HINT": self.precision}
+        config: dict[str, int | str] = {"NUM_STREAMS": self._streams(rows), "INFERENCE_PRECISION_HINT": self.precision}
         if self._threads is not None:
             config["INFERENCE_NUM_THREADS"] = self._threads
         shapes = {name: (rows, *inputs[name].shape[1:]) for name in self._network.input_names}
-        key = self._key(shapes, config)
+        processor = self._core.get_property("CPU", "FULL_DEVICE_NAME")
+        versions = (openvino.__version__, torch.__version__, _source_digest(), processor)
+        parts = (self._fingerprint, versions, sorted(shapes.items()), sorted(config.items()))
+        key = hashlib.sha256(repr(parts).encode()).hexdigest()
         if (stored := cache.read(key)) is not None:
             with suppress(RuntimeError):  # made by a build of OpenVINO that calls itself the same and is not
                 return self._core.import_model(stored, "CPU", config)
@@ -112,12 +112,6 @@ class OpenVINOBackend:
         compiled = self._core.compile_model(convert(self._network, example), "CPU", config)
         cache.write(key, compiled.export_model().getvalue())
         return compiled
-
-    def _key(self, shapes: Mapping[str, tuple[int, ...]], config: Mapping[str, int | str]) -> str:
-        processor = self._core.get_property("CPU", "FULL_DEVICE_NAME")
-        versions = (openvino.__version__, torch.__version__, _source_digest(), processor)
-        parts = (self._fingerprint, versions, sorted(shapes.items()), sorted(config.items()))
-        return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 class OpenVINOJob:
@@ -151,15 +145,13 @@ class Slot:
         self._rows = slice(0, 0)
 
     def trial(self) -> set[bytes]:
-        """The rows' answers to one position, always the same one: one answer, unless kernels work otherwise by row."""
-        with self.lock:
-            self._collect()
-            numbers = np.random.default_rng(0)
-            for _, memory in self._inputs:
-                memory[:] = numbers.integers(0, 2, memory.shape[1:])
-            self._request.infer()
-            rows = zip(*([row.tobytes() for row in memory] for _, memory in self._outputs), strict=True)
-            return {b"".join(row) for row in rows}
+        """A new slot's answers to one position in every row: one answer, unless kernels work otherwise by row."""
+        numbers = np.random.default_rng(0)
+        for _, memory in self._inputs:
+            memory[:] = numbers.integers(0, 2, memory.shape[1:])
+        self._request.infer()
+        rows = zip(*([row.tobytes() for row in memory] for _, memory in self._outputs), strict=True)
+        return {b"".join(row) for row in rows}
 
     def start(self, job: OpenVINOJob, inputs: Mapping[str, Array], rows: slice) -> None:
         """Begin on those rows of the inputs, after what is still in the slot has gone to its own job."""

@@ -21,23 +21,14 @@ _STRETCH = 2.0
 
 @dataclass(frozen=True)
 class Clock:
-    """The game clock of the side to move.
+    """The game clock of the side to move, in seconds."""
 
-    Attributes:
-        main: seconds left.
-        increment: seconds added after each move (Fischer).
-        period: seconds of one byo-yomi period; 0 for none.
-        periods: byo-yomi periods left (Japanese), or 1 for Canadian.
-        period_moves: moves to make in the period (Canadian); 1 for Japanese.
-        moves_to_go: moves until the next time control (chess), or None.
-    """
-
-    main: float
-    increment: float = 0.0
-    period: float = 0.0
-    periods: int = 0
-    period_moves: int = 1
-    moves_to_go: int | None = None
+    main: float  # left
+    increment: float = 0.0  # added after each move (Fischer)
+    period: float = 0.0  # one byo-yomi period; 0 for none
+    periods: int = 0  # byo-yomi periods left (Japanese), or 1 for Canadian
+    period_moves: int = 1  # moves to make in the period (Canadian); 1 for Japanese
+    moves_to_go: int | None = None  # moves until the next time control (chess)
 
     def __post_init__(self) -> None:
         for name in ("main", "increment", "period"):
@@ -49,19 +40,12 @@ class Clock:
 
 @dataclass(frozen=True)
 class Limits:
-    """What ends a search; the first that is reached does. With none of them it runs until it is stopped.
+    """What ends a search; the first that is reached does. With none of them it runs until it is stopped."""
 
-    Attributes:
-        visits: visits of the root, those kept from an earlier search included.
-        seconds: wall-clock seconds.
-        clock: the game clock; the search works out its own share of it.
-        early_stop: end also when no further visit can change the move (never while pondering or analysing).
-    """
-
-    visits: int | None = None
-    seconds: float | None = None
-    clock: Clock | None = None
-    early_stop: bool = False
+    visits: int | None = None  # of the root, those kept from an earlier search included
+    seconds: float | None = None  # of wall-clock time
+    clock: Clock | None = None  # the game clock; the search works out its own share of it
+    early_stop: bool = False  # end also when no further visit can change the move; not for pondering or analysing
 
     def __post_init__(self) -> None:
         if self.visits is not None and self.visits < 1:

@@ -21,62 +21,34 @@ PV_LENGTH = 40
 
 @dataclass(frozen=True)
 class MoveInfo:
-    """One move at the root. Every value is for the **side to move at the root**.
+    """One move at the root. Every value is for the **side to move at the root**; None is what the network lacks."""
 
-    Attributes:
-        move: GTP vertex or "pass", or UCI.
-        order: 0 for the best move, then 1, 2, ...
-        prior: the policy's probability P, after root temperature and noise.
-        value: Q = win − loss in [−1, 1].
-        win, draw, loss: probabilities (Go: draw is "no result").
-        utility: what the search maximised: value plus whatever the preset adds (score, moves left).
-        lcb: lower confidence bound of `utility`; −inf below two visits.
-        lead: points ahead (Go networks with a score head), else None.
-        score_stdev: standard deviation of the final score in points, else None.
-        moves_left: plies to the end (chess networks with such a head), else None.
-        pv: the principal variation, beginning with this move.
-        mate: solved result: plies to a forced win (positive) or loss (negative), 0 for a solved draw, else None.
-    """
-
-    move: str
-    order: int
+    move: str  # GTP vertex or "pass", or UCI
+    order: int  # 0 for the best move, then 1, 2, ...
     visits: int
-    prior: float
-    value: float
-    win: float
+    prior: float  # the policy's probability P, after root temperature and noise
+    value: float  # Q = win − loss in [−1, 1]
+    win: float  # probabilities; in Go `draw` is "no result"
     draw: float
     loss: float
-    utility: float
-    lcb: float
-    lead: float | None = None
-    score_stdev: float | None = None
-    moves_left: float | None = None
-    pv: tuple[str, ...] = ()
-    mate: int | None = None
+    utility: float  # what the search maximised: value plus whatever the preset adds (score, moves left)
+    lcb: float  # lower confidence bound of `utility`; −inf below two visits
+    lead: float | None = None  # points ahead (Go networks with a score head)
+    score_stdev: float | None = None  # standard deviation of the final score in points
+    moves_left: float | None = None  # plies to the end (chess networks with such a head)
+    pv: tuple[str, ...] = ()  # the principal variation, beginning with this move
+    mate: int | None = None  # proven: plies to a forced win, minus those to a loss, 0 for a draw; None: nothing proven
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The root of a search. Every value is for the **side to move at the root**.
-
-    Attributes:
-        best: the move to play by the preset's rule (visits, or KataGo's LCB).
-        moves: every visited move, best first.
-        value, win, draw, loss, utility, lead, score_stdev, moves_left: of the root, averaged over the tree; value, win,
-            draw and loss are the proven result where there is one.
-        ownership: float32 [ysize, xsize] averaged over the tree, +1 = the root's side to move owns it; None unless
-            asked for and the network has it.
-        policy: the network's own probability of every legal move at the root, before noise and temperature.
-        raw_value, raw_lead: the network's own answer for the root.
-        seconds: wall-clock time of this search.
-        evaluations: positions the network evaluated in it.
-        depth, max_depth: average and greatest length of the paths searched.
-        stopped_by: "visits", "seconds", "clock", "early", "stopped", "solved", "memory" or "running".
+    """The root of a search. Every value is for the **side to move at the root**, averaged over the tree (`MoveInfo` has
+    the units); value, win, draw and loss are the proven result where there is one.
     """
 
     position: Position
-    best: str
-    moves: tuple[MoveInfo, ...]
+    best: str  # the move to play by the preset's rule (visits, or KataGo's LCB)
+    moves: tuple[MoveInfo, ...]  # every visited move, best first
     visits: int
     value: float
     win: float
@@ -86,15 +58,15 @@ class SearchResult:
     lead: float | None = None
     score_stdev: float | None = None
     moves_left: float | None = None
-    ownership: NDArray[np.float32] | None = None
-    policy: dict[str, float] = field(default_factory=dict)
-    raw_value: float = 0.0
+    ownership: NDArray[np.float32] | None = None  # [ysize, xsize], +1 = the root's side owns it; None unless asked for
+    policy: dict[str, float] = field(default_factory=dict)  # the network's, before noise and temperature
+    raw_value: float = 0.0  # the network's own answer for the root
     raw_lead: float | None = None
-    seconds: float = 0.0
-    evaluations: int = 0
-    depth: float = 0.0
+    seconds: float = 0.0  # wall-clock time of this search
+    evaluations: int = 0  # positions the network evaluated in it
+    depth: float = 0.0  # average and greatest length of the paths searched
     max_depth: int = 0
-    stopped_by: str = "running"
+    stopped_by: str = "running"  # "visits", "seconds", "clock", "early", "stopped", "solved", "memory" or "running"
 
     @property
     def principal_variation(self) -> tuple[str, ...]:

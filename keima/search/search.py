@@ -51,6 +51,10 @@ class Search:
         rollout_policy: plays leaves out where the preset wants that (AlphaGo); None: one that knows no pattern.
         overrides: parameters in place of the preset's, by name.
 
+    Attributes:
+        position: the root; None before `set_position`.
+        tree: open to look at between runs.
+
     Raises:
         BadRequest: an unknown preset or parameter, a number out of range, or one this network has no use for.
         UnsupportedNetwork: a network whose heads are not enough for this search.
@@ -73,37 +77,27 @@ class Search:
         self._seed = seed
         self._rng = np.random.default_rng(seed)
         self._policy = rollout_policy
-        self._tree = Tree(self.parameters, memory)
+        self.tree = Tree(self.parameters, memory)
         self._lock = threading.Lock()
         self._busy = threading.Lock()
         self._stop = threading.Event()
-        self._position: Position | None = None
+        self.position: Position | None = None
         self._batches: BatchesInFlight | None = None
         self._considered: Considered | None = None
         self._began = time.perf_counter()
         self._seconds = 0.0
         self._stopped_by = "running"
 
-    @property
-    def position(self) -> Position | None:
-        """The root; None before `set_position`."""
-        return self._position
-
-    @property
-    def tree(self) -> Tree:
-        """The tree itself, open to look at between runs: see `keima.search.tree` for its fields."""
-        return self._tree
-
     def move_name(self, code: int, side: int) -> str:
         """What a move of the tree is called, made by `side` as nodes hold it ("Q16"); `BadRequest` without position."""
         self._ready()
-        return self._tree.name(code, side)
+        return self.tree.name(code, side)
 
     def clear(self) -> None:
         """Forget the tree and the position, and start the random numbers anew."""
         with self._not_running(), self._lock:
-            self._tree.reset()
-            self._position = None
+            self.tree.reset()
+            self.position = None
             self._rng = np.random.default_rng(self._seed)
 
     @contextmanager
@@ -126,8 +120,8 @@ class Search:
         self.evaluator.encoding.check(position)
         with self._not_running(), self._lock:
             self._stop.clear()
-            self._tree.set_position(position)
-            self._position = position
+            self.tree.set_position(position)
+            self.position = position
             if self._batches is None or not self._batches.fits(position):
                 self._batches = BatchesInFlight(
                     self.evaluator, position, self.parameters, self.batch_size, self._rng, self._policy
@@ -142,15 +136,15 @@ class Search:
         """
         with self._not_running(), self._lock:
             self.evaluator = evaluator
-            self._tree.reset()
+            self.tree.reset()
             self._batches = None
-            position = self._position
+            position = self.position
         if position is not None:
             self.set_position(position)
 
     def _ready(self) -> BatchesInFlight:
         """The batches in flight; raises `BadRequest` where there is no position."""
-        if self._batches is None or self._position is None:
+        if self._batches is None or self.position is None:
             raise BadRequest("set_position first")
         return self._batches
 
@@ -187,7 +181,7 @@ class Search:
         with self._not_running():
             self._began = time.perf_counter()
             self._stopped_by = "running"
-            self._tree.start_counting()
+            self.tree.start_counting()
             try:
                 self._prepare(allow_moves, avoid_moves, ownership)
                 self._stopped_by = self._loop(limits, on_update, update_seconds)
@@ -201,7 +195,7 @@ class Search:
 
     def _prepare(self, allow: Collection[str] | None, avoid: Collection[str] | None, ownership: bool) -> None:
         """Evaluate the root and set up its moves, unless that is done."""
-        tree = self._tree
+        tree = self.tree
         considered = Considered(frozenset(allow) if allow is not None else None, frozenset(avoid or ()))
         fresh_ownership = ownership and tree.ownership is None
         if tree.answer is not None and considered == self._considered and not fresh_ownership:
@@ -213,22 +207,19 @@ class Search:
 
     def _loop(self, limits: Limits, on_update: Callable[[SearchResult], None] | None, update_seconds: float) -> str:
         """Gather and add batches until something ends it; what did."""
-        batches, tree = self._ready(), self._tree
+        batches, tree = self._ready(), self.tree
         time_up, share = _deadline(limits, tree.position)
         next_update = self._began + update_seconds
-        while True:
-            reason = self._reason(limits, share, time_up)
-            if reason:
-                return self._land(reason)
+        while not (reason := self._reason(limits, share, time_up)):
             quota = (limits.visits or 1 << 60) - tree.visits - tree.pending
             found = made = 0
             if batches.has_room and quota > 0:
                 with self._lock:
-                    has_memory = tree.reserve(self.batch_size)
-                    if has_memory:
+                    if tree.reserve(self.batch_size):
                         found, made = batches.start([Share(tree, share_of(tree, self.batch_size), quota)])
-                if not has_memory:
-                    return self._land("memory")
+                    else:
+                        reason = "memory"
+                        break
             if not found or not batches.has_room:
                 if not batches.is_empty:
                     if not batches.finish(self._stop, self._lock):
@@ -238,18 +229,14 @@ class Search:
             if on_update is not None and time.perf_counter() >= next_update:
                 on_update(self.result())
                 next_update = time.perf_counter() + update_seconds
-
-    def _land(self, reason: str) -> str:
-        """End the run; what is under way is waited for, unless it was stopped."""
-        batches = self._ready()
-        while reason != "stopped" and not batches.is_empty:
+        while reason != "stopped" and not batches.is_empty:  # what is under way is waited for
             if not batches.finish(self._stop, self._lock):
                 break
         return reason
 
     def _reason(self, limits: Limits, share: Budget, time_up: str) -> str:
         """What ends the run now, or ""; seconds count as spent when the batch under way will be over."""
-        tree = self._tree
+        tree = self.tree
         if self._stop.is_set():
             return "stopped"
         if limits.visits is not None and tree.visits >= limits.visits:
@@ -268,7 +255,7 @@ class Search:
 
     def _is_unsettled(self) -> bool:
         """Is another move thought better than the one with the most visits?"""
-        nodes = RootTable(self._tree).nodes
+        nodes = RootTable(self.tree).nodes
         if not len(nodes):
             return False
         visits = nodes["visits"]
@@ -277,7 +264,7 @@ class Search:
 
     def _cannot_change(self, limits: Limits, seconds_left: float) -> bool:
         """Would the same move be played whatever the visits that remain find?"""
-        tree = self._tree
+        tree = self.tree
         remaining = float("inf") if limits.visits is None else limits.visits - tree.visits
         spent = time.perf_counter() - self._began
         if seconds_left < float("inf") and spent > 0.05:
@@ -304,7 +291,7 @@ class Search:
         with self._lock:
             running = self._stopped_by == "running"
             seconds = time.perf_counter() - self._began if running else self._seconds
-            return make_result(self._tree, seconds, self._stopped_by)
+            return make_result(self.tree, seconds, self._stopped_by)
 
     def choose(self, temperature: float = 0.0) -> str:
         """The move to play: the best by the preset's rule, or with a temperature drawn with odds N^(1/temperature).
@@ -316,10 +303,10 @@ class Search:
         """
         if temperature < 0:
             raise BadRequest(f"temperature must be at least 0, not {temperature}")
-        if self._tree.answer is None:
+        if self.tree.answer is None:
             raise BadRequest("run the search first")
         with self._lock:
-            return choose(self._tree, temperature, self._rng)
+            return choose(self.tree, temperature, self._rng)
 
 
 def _deadline(limits: Limits, position: Position) -> tuple[str, Budget]:
@@ -433,7 +420,7 @@ class _SideBySide:
 
     def __init__(self, batches: BatchesInFlight, trees: list[Tree]) -> None:
         self._batches = batches
-        self._trees = trees
+        self.trees = trees
         self._ended = [""] * len(trees)
         self._next = 0
 
@@ -451,18 +438,18 @@ class _SideBySide:
                 elif not made:
                     break
         seconds = time.perf_counter() - began
-        return [make_result(tree, seconds, why or "solved") for tree, why in zip(self._trees, self._ended, strict=True)]
+        return [make_result(tree, seconds, why or "solved") for tree, why in zip(self.trees, self._ended, strict=True)]
 
     def _shares(self, visits: int) -> list[Share]:
         """What each tree not done yet may add to the next batch, beginning where the last one left off."""
-        size, count = self._batches.batch_size, len(self._trees)
-        for k, tree in enumerate(self._trees):
+        size, count = self._batches.batch_size, len(self.trees)
+        for k, tree in enumerate(self.trees):
             self._ended[k] = self._ended[k] or self._ends(tree, visits)
         going = [k % count for k in range(self._next, self._next + count) if not self._ended[k % count]]
         shares: list[Share] = []
         room = size
         for k in going:
-            tree = self._trees[k]
+            tree = self.trees[k]
             leaves = min(share_of(tree, size), -(-size // len(going)))
             quota = visits - tree.visits - tree.pending
             if leaves > 0 and quota > 0 and room > 0:
