@@ -115,10 +115,7 @@ def review_key(game: ReviewGame, network_sha256: str, options: Data) -> str:
 
 
 def _judge_choices(
-    game: ReviewGame,
-    evaluations: Evaluations,
-    ask: Callable[[Sequence[Position]], Iterator[Evaluation]],
-    tell: Tell,
+    game: ReviewGame, evaluations: Evaluations, ask: Callable[[Sequence[Position]], Iterator[Evaluation]], tell: Tell
 ) -> dict[int, Data]:
     """By move number: what the network says of the position after its own first choice, where another was played."""
     afterwards: dict[int, Position] = {}

@@ -32,31 +32,21 @@ class Task:
 
 @dataclass(frozen=True)
 class Result:
-    """One game's end.
-
-    Attributes:
-        page: its report.
-        review: None if it failed.
-        error: what went wrong; None if nothing did.
-        reused: the report was finished already and nothing was evaluated.
-    """
+    """What came of one game."""
 
     page: Path
-    review: Data | None = None
-    error: KeimaError | None = None
-    reused: bool = False
+    review: Data | None = None  # None if it failed
+    error: KeimaError | None = None  # why
+    reused: bool = False  # the report was finished already and nothing was evaluated
 
 
 class Reviewer:
-    """Judges games with one network, which is opened when the first game needs it.
+    """Judges games with one network, which is opened when the first game needs it. Raises BadWeights.
 
     Args:
         net: the network file.
         options: the report's `options`, see `review_game`.
         open_judge: opens the network; returns what evaluates positions and the report's `network` object.
-
-    Raises:
-        BadWeights: the network file cannot be read.
     """
 
     def __init__(self, net: str, options: Data, open_judge: Callable[[], tuple[Judge, Data]]) -> None:
@@ -83,11 +73,7 @@ class Reviewer:
 
 
 def plan(records: Sequence[Record], output: str) -> list[Task]:
-    """Where each game's report goes.
-
-    Args:
-        records: as `keima.games.files.read_records` reads them.
-        output: a name ending in .html, for a single game; else a folder, where pages are named after the files.
+    """Where each game's report goes: into a folder, or a single one into a file that ends in .html.
 
     Raises:
         BadRequest: one .html file for several games.
@@ -113,12 +99,9 @@ def _page_name(record: Record, taken: dict[str, int]) -> str:
 def review_task(
     task: Task, reviewers: Mapping[str, Reviewer], on_progress: Callable[[int], None] | None = None
 ) -> Result:
-    """Review one game and write its page, unless a finished one lies there; what goes wrong is in the result.
+    """Review one game by its game's reviewer and write its page, unless a finished one lies there.
 
-    Args:
-        task: what to review.
-        reviewers: by game.
-        on_progress: called with the number of positions judged since the last call.
+    `on_progress` is told how many further positions are judged. What goes wrong is in the result.
     """
     if isinstance(task.record, KeimaError):
         return Result(task.page, error=task.record)

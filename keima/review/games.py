@@ -15,21 +15,13 @@ from keima.plain import Data
 
 @dataclass(frozen=True)
 class ReviewGame:
-    """A game played through, ready to be judged.
+    """A game played through, ready to be judged."""
 
-    Attributes:
-        facts: the report's `game` object (docs/review-json.md).
-        setup: those of them that decide the judgement: board, rules, start.
-        positions: the position before the first move, then after each move.
-        moves: `len(positions) - 1`, as the game's positions name them.
-        players: who played each move, one of the game's sides in words.
-    """
-
-    facts: Data
-    setup: Data
-    positions: list[Position]
-    moves: list[str]
-    players: list[str]
+    facts: Data  # the report's `game` object (docs/review-json.md)
+    setup: Data  # those of them that decide the judgement: board, rules, start
+    positions: list[Position]  # the one before the first move, then after each move
+    moves: list[str]  # as the game's positions name them
+    players: list[str]  # who played each, one of the game's sides in words
 
     @property
     def game(self) -> Game:
@@ -44,12 +36,7 @@ class ReviewGame:
 
 
 def open_game(record: GameRecord) -> ReviewGame:
-    """Play a record through.
-
-    Raises:
-        IllegalMove: a move breaks the rules; names it.
-        BadRecord: the starting position cannot be.
-    """
+    """Play a record through. Raises IllegalMove, or BadRecord where its starting position cannot be."""
     positions = list(record.positions())
     game = GAMES[record.game]
     setup = record.setup

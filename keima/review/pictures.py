@@ -76,12 +76,9 @@ def caption(position: Position, evaluation: Evaluation) -> str:
 
 
 def activation_grid(activation: NDArray[np.float32], title: str = "", limit: int = 64) -> Figure:
-    """Every channel of a layer as a small image, one colour scale for all; 0 is white, positive red, negative blue.
+    """The first channels of a layer as small images, one colour scale for all; 0 is white, positive red, negative blue.
 
-    Args:
-        activation: [C, H, W], as `keima.activations` gives it; [F] and [L, C] are drawn as one image.
-        title: above the grid.
-        limit: channels drawn at most, the first ones.
+    `activation` is [C, H, W], as `keima.activations` gives it; [F] and [L, C] are drawn as one image.
 
     Raises:
         BadRequest: an array of more than three axes, or with no numbers.

@@ -40,22 +40,11 @@ def check_search(options: Data) -> None:
 
 
 def search_positions(
-    positions: Sequence[Position],
-    evaluator: Evaluator,
-    options: Data,
-    tell: Callable[[int], None],
+    positions: Sequence[Position], evaluator: Evaluator, options: Data, tell: Callable[[int], None]
 ) -> list[SearchResult | None]:
-    """Search every position of a game that is not over; None for one that is.
+    """Search every position of a game that is not over, by the report's `options`; None for one that is.
 
-    Args:
-        positions: of one game.
-        evaluator: `keima.Evaluator`.
-        options: the report's, with visits, preset and seed.
-        tell: is told how many further positions are done.
-
-    Raises:
-        UnsupportedPosition: the network cannot take a position.
-        BadRequest: an unknown preset.
+    `tell` is told how many further positions are done. Raises UnsupportedPosition, or BadRequest for an unknown preset.
     """
     alive = [position for position in positions if not position.is_over]
     tell(len(positions) - len(alive))
@@ -78,25 +67,19 @@ def searched_numbers(position: Position, result: SearchResult) -> Data:
 
 def _candidate(position: Position, info: MoveInfo) -> Data:
     variation = list(info.pv[:VARIATION_LENGTH])
-    candidate: Data = {"move": info.move, "visits": info.visits, "prior": round(info.prior, 5), **numbers(info)}
-    candidate["pv"] = variation
-    if info.mate is not None:
-        candidate["mate"] = info.mate
     written = GAMES[position.game].drawing.written(position, variation)
-    if written is not None:
-        candidate["pv_san"] = written
-    return candidate
+    candidate = {"move": info.move, "visits": info.visits, "prior": round(info.prior, 5), **numbers(info)}
+    more = {"pv": variation, "mate": info.mate, "pv_san": written}
+    return candidate | {name: fact for name, fact in more.items() if fact is not None}
 
 
 def after_best(result: SearchResult, to_play: str) -> Data | None:
     """The search's word, averaged over its tree, on the position after its best move, for `to_play`, to move there."""
     if not result.moves:
         return None
-    best = result.moves[0]
-    judged = {"win": best.loss, "draw": best.draw, "loss": best.win, "value": -best.value}
-    if best.lead is not None:
-        judged["lead"] = -best.lead
-    return {"to_play": to_play, **{name: round(float(number), 5) for name, number in judged.items()}}
+    best = numbers(result.moves[0])
+    judged = {"win": best["loss"], "draw": best["draw"], "loss": best["win"], "value": -best["value"]}
+    return {"to_play": to_play, **judged} | ({"lead": -best["lead"]} if "lead" in best else {})
 
 
 def against_search(position: Position, played: str, result: SearchResult) -> Data:

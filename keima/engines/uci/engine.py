@@ -106,17 +106,15 @@ class _Job:
 
     @property
     def must_wait(self) -> bool:
-        """Is `bestmove` forbidden until the GUI says `stop`?"""
+        """`bestmove` is forbidden until the GUI says `stop`."""
         return self.pondering or self.go.infinite or (self.endless and "mate" not in self.go.numbers)
 
 
 class UciEngine:
     """One engine, driven line by line.
 
-    Args:
-        open_search: the search for the options as they are; called again when they may have changed.
-        values: of the options.
-        write: takes each line of output; called by one thread at a time.
+    `open_search` gives the search for the options as they are, and is called again when they may have changed; `write`
+    takes each line of output, from one thread at a time.
     """
 
     def __init__(self, open_search: Callable[[Values], Search], values: Values, write: Callable[[str], object]) -> None:

@@ -22,23 +22,15 @@ MOST_LINES = 218
 
 @dataclass(frozen=True)
 class Option:
-    """One option; case does not matter in its name when it is set.
+    """One option."""
 
-    Attributes:
-        kind: UCI's type: "check", "spin", "combo", "string" or "button"; "number" is a string that holds a number.
-        default: bool, int, str, or float (numbers).
-        least, most: of spins and numbers.
-        choices: of combos.
-        parameter: the search parameter a number sets.
-    """
-
-    name: str
-    kind: str
+    name: str  # case does not matter when it is set
+    kind: str  # UCI's type: "check", "spin", "combo", "string", "button"; "number" is a string that holds one
     default: Value | None = None
-    least: float = 0
+    least: float = 0  # of spins and numbers
     most: float = 0
-    choices: tuple[str, ...] = ()
-    parameter: str | None = None
+    choices: tuple[str, ...] = ()  # of combos
+    parameter: str | None = None  # the search parameter a number sets
 
     def announce(self, default: object) -> str:
         """The line that tells a GUI of it."""

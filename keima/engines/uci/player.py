@@ -37,12 +37,7 @@ class UciPlayer:
         self._stopped = False
 
     def new_game(self, state: GameState, seed: int) -> None:
-        """Start the program unless it runs; it hears of the new game with its first move.
-
-        Raises:
-            EngineFault: it cannot be started.
-            BadRequest: nothing limits its thinking.
-        """
+        """Start the program unless it runs. Raises EngineFault, or BadRequest where nothing limits its thinking."""
         if not self._limits and not state.clocks:
             raise BadRequest(f"player {self._spec.text!r}: give it nodes, depth or seconds, or the match a --time")
         self._game += 1
@@ -127,13 +122,9 @@ class UciPlayer:
         return engine
 
     def _limit(self, state: GameState) -> tuple[Limit, float]:
-        """The program's limit for this move, and the seconds after which it counts as hung."""
-        nodes, depth = self._limits.get("nodes"), self._limits.get("depth")
-        limit = Limit(
-            nodes=None if nodes is None else int(nodes),
-            depth=None if depth is None else int(depth),
-            time=self._limits.get("seconds"),
-        )
+        """For this move, and the seconds after which the program counts as hung."""
+        whole = {name: int(number) for name, number in self._limits.items() if name != "seconds"}
+        limit = Limit(time=self._limits.get("seconds"), nodes=whole.get("nodes"), depth=whole.get("depth"))
         if not state.clocks:
             return limit, self._timeout + self._limits.get("seconds", 0.0)
         white, black = state.clocks["w"], state.clocks["b"]

@@ -22,27 +22,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from keima.games.chess.attacks import (
-    ANTIDIAGONAL,
-    BETWEEN,
-    DIAGONAL,
-    KING_ATTACKS,
-    KNIGHT_ATTACKS,
-    LINES,
-    NOT_A,
-    NOT_H,
-    ONE,
-    RANK_1,
-    RANK_3,
-    THROUGH,
-    VERTICAL,
-    ZERO,
-    bishop_attacks,
-    bit,
-    flip_ranks,
-    lowest,
-    rook_attacks,
-)
+from keima.games.chess import attacks
+from keima.games.chess.attacks import NOT_A, NOT_H, ONE, RANK_1, RANK_3, ZERO, bit, flip_ranks, lowest
 from keima.jit import Record, Records, njit
 
 PAWN, KNIGHT, BISHOP, ROOK, QUEEN, KING = range(6)
@@ -141,11 +122,11 @@ def attackers(b: Record, square: np.uint64, occupied: np.uint64) -> np.uint64:
     here = bit(square)
     straight = b.pieces[ROOK] | b.pieces[QUEEN]
     slanted = b.pieces[BISHOP] | b.pieces[QUEEN]
-    found = KNIGHT_ATTACKS[square] & b.pieces[KNIGHT]
-    found |= KING_ATTACKS[square] & b.pieces[KING]
+    found = attacks.KNIGHT_ATTACKS[square] & b.pieces[KNIGHT]
+    found |= attacks.KING_ATTACKS[square] & b.pieces[KING]
     found |= (((here & NOT_A) << _SEVEN) | ((here & NOT_H) << _NINE)) & b.pieces[PAWN]
-    found |= rook_attacks(square, occupied) & straight
-    found |= bishop_attacks(square, occupied) & slanted
+    found |= attacks.rook_attacks(square, occupied) & straight
+    found |= attacks.bishop_attacks(square, occupied) & slanted
     return np.uint64(found & b.theirs)
 
 
@@ -160,18 +141,18 @@ def attacked_squares(b: Record, occupied: np.uint64) -> np.uint64:
     """All squares the enemy attacks when the pieces in the way are `occupied`."""
     pawns = b.pieces[PAWN] & b.theirs
     found = ((pawns >> _SEVEN) & NOT_A) | ((pawns >> _NINE) & NOT_H)
-    found |= KING_ATTACKS[lowest(b.pieces[KING] & b.theirs)]
+    found |= attacks.KING_ATTACKS[lowest(b.pieces[KING] & b.theirs)]
     rest = b.pieces[KNIGHT] & b.theirs
     while rest:
-        found |= KNIGHT_ATTACKS[lowest(rest)]
+        found |= attacks.KNIGHT_ATTACKS[lowest(rest)]
         rest &= rest - ONE
     rest = (b.pieces[ROOK] | b.pieces[QUEEN]) & b.theirs
     while rest:
-        found |= rook_attacks(lowest(rest), occupied)
+        found |= attacks.rook_attacks(lowest(rest), occupied)
         rest &= rest - ONE
     rest = (b.pieces[BISHOP] | b.pieces[QUEEN]) & b.theirs
     while rest:
-        found |= bishop_attacks(lowest(rest), occupied)
+        found |= attacks.bishop_attacks(lowest(rest), occupied)
         rest &= rest - ONE
     return np.uint64(found)
 
@@ -194,18 +175,15 @@ def en_passant_sources(b: Record) -> np.uint64:
 
 @njit
 def castling_is_legal(b: Record, king: np.uint64, rook: np.uint64, danger: np.uint64) -> bool:
-    """Whether the king, not in check, may castle with `rook` (Chess960 rules; standard chess is a case of them).
-
-    `danger` holds the squares the enemy attacks with our king taken off the board.
-    """
+    """Whether the king, not in check, may castle with `rook`; `danger` is attacked with our king off the board."""
     king_to, rook_to = (_C1, _D1) if rook < king else (_G1, _F1)
-    king_path = BETWEEN[king, king_to] | bit(king_to)
-    rook_path = BETWEEN[rook, rook_to] | bit(rook_to)
+    king_path = attacks.BETWEEN[king, king_to] | bit(king_to)
+    rook_path = attacks.BETWEEN[rook, rook_to] | bit(rook_to)
     others = (b.ours | b.theirs) ^ bit(king) ^ bit(rook)
     if (king_path | rook_path) & others or king_path & danger:
         return False
     after = others | bit(rook_to)  # the rook may have shielded its king on the first rank
-    return bool(rook_attacks(king_to, after) & (b.pieces[ROOK] | b.pieces[QUEEN]) & b.theirs & RANK_1 == ZERO)
+    return bool(attacks.rook_attacks(king_to, after) & (b.pieces[ROOK] | b.pieces[QUEEN]) & b.theirs & RANK_1 == ZERO)
 
 
 @njit
@@ -245,10 +223,10 @@ def _pawn_moves(
     pawns = b.pieces[PAWN] & b.ours
     free, bound = pawns & ~pinned, pawns & pinned
     empty = ~(b.ours | b.theirs)
-    single = ((free | (bound & LINES[VERTICAL, king])) << _EIGHT) & empty
+    single = ((free | (bound & attacks.LINES[attacks.VERTICAL, king])) << _EIGHT) & empty
     double = ((single & RANK_3) << _EIGHT) & empty & mask
-    left = (((free | (bound & LINES[ANTIDIAGONAL, king])) & NOT_A) << _SEVEN) & b.theirs & mask
-    right = (((free | (bound & LINES[DIAGONAL, king])) & NOT_H) << _NINE) & b.theirs & mask
+    left = (((free | (bound & attacks.LINES[attacks.ANTIDIAGONAL, king])) & NOT_A) << _SEVEN) & b.theirs & mask
+    right = (((free | (bound & attacks.LINES[attacks.DIAGONAL, king])) & NOT_H) << _NINE) & b.theirs & mask
     count = _add_pawns(moves, count, single & mask, _EIGHT)
     count = _add_pawns(moves, count, double, _SIXTEEN)
     count = _add_pawns(moves, count, left, _SEVEN)
@@ -264,7 +242,7 @@ def _piece_moves(
     rest = b.pieces[KNIGHT] & b.ours & ~pinned
     while rest:
         source = lowest(rest)
-        count = _add(moves, count, source, KNIGHT_ATTACKS[source] & mask)
+        count = _add(moves, count, source, attacks.KNIGHT_ATTACKS[source] & mask)
         rest &= rest - ONE
     straight = (b.pieces[ROOK] | b.pieces[QUEEN]) & b.ours
     slanted = (b.pieces[BISHOP] | b.pieces[QUEEN]) & b.ours
@@ -274,11 +252,11 @@ def _piece_moves(
         here = rest & (~rest + ONE)
         targets = ZERO
         if here & straight:
-            targets |= rook_attacks(source, occupied)
+            targets |= attacks.rook_attacks(source, occupied)
         if here & slanted:
-            targets |= bishop_attacks(source, occupied)
+            targets |= attacks.bishop_attacks(source, occupied)
         if here & pinned:
-            targets &= THROUGH[king, source]
+            targets &= attacks.THROUGH[king, source]
         count = _add(moves, count, source, targets & mask)
         rest ^= here
     return count
@@ -287,16 +265,16 @@ def _piece_moves(
 @njit
 def _pins_and_checks(b: Record, king: np.uint64) -> tuple[np.uint64, np.uint64]:
     """(our pinned pieces, enemy pieces giving check)."""
-    straight = rook_attacks(king, b.theirs) & (b.pieces[ROOK] | b.pieces[QUEEN])
-    slanted = bishop_attacks(king, b.theirs) & (b.pieces[BISHOP] | b.pieces[QUEEN])
+    straight = attacks.rook_attacks(king, b.theirs) & (b.pieces[ROOK] | b.pieces[QUEEN])
+    slanted = attacks.bishop_attacks(king, b.theirs) & (b.pieces[BISHOP] | b.pieces[QUEEN])
     snipers = (straight | slanted) & b.theirs
     here = bit(king)
-    checkers = KNIGHT_ATTACKS[king] & b.pieces[KNIGHT] & b.theirs
+    checkers = attacks.KNIGHT_ATTACKS[king] & b.pieces[KNIGHT] & b.theirs
     checkers |= (((here & NOT_A) << _SEVEN) | ((here & NOT_H) << _NINE)) & b.pieces[PAWN] & b.theirs
     pinned = ZERO
     while snipers:
         sniper = lowest(snipers)
-        shield = BETWEEN[king, sniper] & b.ours
+        shield = attacks.BETWEEN[king, sniper] & b.ours
         if shield == ZERO:
             checkers |= bit(sniper)
         elif shield & (shield - ONE) == ZERO:
@@ -311,12 +289,12 @@ def legal_moves(b: Record, moves: NDArray[np.uint16]) -> int:
     king = king_square(b)
     pinned, checkers = _pins_and_checks(b, king)
     danger = attacked_squares(b, (b.ours | b.theirs) ^ bit(king))
-    count = _add(moves, 0, king, KING_ATTACKS[king] & ~b.ours & ~danger)
+    count = _add(moves, 0, king, attacks.KING_ATTACKS[king] & ~b.ours & ~danger)
     mask = ~b.ours
     if checkers:
         if checkers & (checkers - ONE):
             return count
-        mask = BETWEEN[king, lowest(checkers)] | checkers
+        mask = attacks.BETWEEN[king, lowest(checkers)] | checkers
     else:
         rest = b.castling & RANK_1
         while rest:
@@ -556,10 +534,7 @@ def find_move(b: Record, wanted: int, moves: NDArray[np.uint16]) -> int:
 
 @njit
 def play_moves(s: Record, wanted: NDArray[np.int32], moves: NDArray[np.uint16]) -> int:
-    """Make the UCI moves `wanted` (int32 [n], as in `find_move`) on a STATE, replacing each by the kernel's move.
-
-    Returns how many were legal and made: n, or the index of the first illegal one.
-    """
+    """Make the UCI moves `wanted` (see `find_move`) on a STATE, each replaced by the kernel's; how many were legal."""
     for index in range(len(wanted)):
         move = find_move(s, wanted[index], moves)
         if move < 0:

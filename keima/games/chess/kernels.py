@@ -48,10 +48,7 @@ def insufficient_material(b: Record) -> bool:
 
 @njit
 def ending(s: Record, move_count: int) -> int:
-    """Why a search stops at this STATE, given its number of legal moves: lc0's rules (`position.cc`).
-
-    CHECKMATE (the side to move has lost), STALEMATE, INSUFFICIENT, FIFTY_MOVES (100 plies), THREEFOLD, or ONGOING.
-    """
+    """Why a search stops at this STATE, given its number of legal moves, or ONGOING: lc0's rules (`position.cc`)."""
     if move_count == 0:
         return CHECKMATE if board.in_check(s) else STALEMATE
     if insufficient_material(s):
@@ -99,10 +96,7 @@ def moves_of(p: Record, scratch: Record, moves: NDArray[np.int16]) -> int:
 
 @njit
 def key(p: Record, scratch: Record, history: int) -> np.uint64:
-    """A hash of all that a position's evaluation depends on; with `history`, of as many positions before it too.
-
-    Pieces, side, castling and en passant rights, earlier occurrences and the clock of the fifty-move rule.
-    """
+    """A hash of the board, earlier occurrences and the fifty-move clock; and of `history` positions before it."""
     key = chain(p.hash, p.rule50 * 4 + min(p.repetitions, 3))
     key = chain(key, p.ep)
     for t in range(1, min(history, p.chain - 1) + 1):
@@ -126,14 +120,10 @@ def cycle(p: Record) -> int:
 def forced_mate(
     boards: Records, lists: NDArray[np.uint16], level: np.int64, n: np.int64, budget: NDArray[np.int64]
 ) -> int:
-    """The index of a move of `boards[level]` that mates in at most n moves by checks alone, or −1.
+    """The index of a move of `boards[level]` that mates in at most n own moves by checks alone, or −1.
 
-    Args:
-        boards: BOARD [≥ level + 2 n + 1]; those after `level` are working space.
-        lists: uint16 [as many, MAX_MOVES]; `lists[level]` holds the legal moves afterwards.
-        level: where the position stands.
-        n: own moves, the mating one included.
-        budget: int64 [1], moves that may yet be tried; counted down.
+    Of `boards` [≥ level + 2 n + 1] what comes after `level` is working space; of `lists` [as many, MAX_MOVES]
+    `lists[level]` holds the legal moves afterwards; `budget` [1] counts down the moves that may yet be tried.
     """
     for k in range(board.legal_moves(boards[level], lists[level])):
         budget[0] -= 1
@@ -183,16 +173,6 @@ def forced_win(p: Record, scratch: Record) -> tuple[int, int]:
     return -1, 0
 
 
-def name(position: Position, move: int, side: int) -> str:
-    """The UCI name of a move made by `side`."""
-    return position.name(move, side)
-
-
-def code(position: Position, name: str) -> int:
-    """The kernel's move of a UCI name."""
-    return position.code(name)
-
-
 def moves_between(old: Position, new: Position) -> list[str] | None:
     """The moves that lead from one position to another of the same game; None where none do."""
     same = (old.start_fen, old.chess960) == (new.start_fen, new.chess960)
@@ -208,8 +188,8 @@ KERNELS = Kernels(
     result=result,
     legal_moves=moves_of,
     key=key,
-    name=name,
-    code=code,
+    name=lambda position, move, side: position.name(move, side),
+    code=lambda position, name: position.code(name),
     scratch=SCRATCH,
     cycle=cycle,
     wins_at_once=wins_at_once,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from io import BytesIO
-from itertools import count
+from itertools import accumulate, count
 from typing import IO, ClassVar, TextIO, cast
 
 import chess
@@ -29,51 +29,32 @@ DEEPEST_VARIATION = 64
 
 @dataclass(frozen=True)
 class PlayedMove:
-    """One move of a game and what was written about it.
+    """One move of a game and what was written about it."""
 
-    Attributes:
-        uci: the move; castling e1g1, in Chess960 king takes rook.
-        san: the same in standard algebraic notation.
-        comment: the text after the move, commands like [%clk 0:01:00] included.
-        comment_before: the text before the first move of a variation.
-        nags: numeric annotation glyphs, ascending (1 good, 2 mistake, 4 blunder, ...).
-        clock: seconds left on the mover's clock after the move, from [%clk]; None where absent.
-        variations: lines that begin with another move in this one's place.
-    """
-
-    uci: str
+    uci: str  # castling e1g1, in Chess960 king takes rook
     san: str
-    comment: str = ""
-    comment_before: str = ""
-    nags: tuple[int, ...] = ()
-    clock: float | None = None
-    variations: tuple[tuple[PlayedMove, ...], ...] = ()
+    comment: str = ""  # commands like [%clk 0:01:00] included
+    comment_before: str = ""  # before the first move of a variation
+    nags: tuple[int, ...] = ()  # numeric annotation glyphs, ascending (1 good, 2 mistake, 4 blunder, ...)
+    clock: float | None = None  # seconds left on the mover's clock after the move, from [%clk]
+    variations: tuple[tuple[PlayedMove, ...], ...] = ()  # lines that begin with another move in this one's place
 
 
 @dataclass(frozen=True)
 class GameRecord:
-    """One game of chess as a record tells it.
-
-    Attributes:
-        line: the main line, with comments and variations.
-        headers: the tags, in the file's order.
-        result: "1-0", "0-1", "1/2-1/2" or "*".
-        comment: the text before the first move.
-        source, index, first_line: the file, the game's number in it (from 1), the line it begins on (from 1).
-        notes: what was left out because it made no sense: broken variations.
-    """
+    """One game of chess as a record tells it."""
 
     game: ClassVar[str] = "chess"
 
     start: Position
-    line: tuple[PlayedMove, ...] = ()
-    headers: Mapping[str, str] = field(default_factory=dict)
-    result: str = "*"
-    comment: str = ""
-    source: str = ""
-    index: int = 1
-    first_line: int = 1
-    notes: tuple[str, ...] = ()
+    line: tuple[PlayedMove, ...] = ()  # the main line, with comments and variations
+    headers: Mapping[str, str] = field(default_factory=dict)  # the tags, in the file's order
+    result: str = "*"  # one of `RESULTS`
+    comment: str = ""  # before the first move
+    source: str = ""  # the file
+    index: int = 1  # the game's number in it, from 1
+    first_line: int = 1  # from 1
+    notes: tuple[str, ...] = ()  # what was left out because it made no sense: broken variations
 
     @property
     def moves(self) -> tuple[str, ...]:
@@ -123,12 +104,8 @@ class GameRecord:
         return {number: text for number, text in texts.items() if text}
 
     def positions(self) -> Iterator[Position]:
-        """The position before the first move, then the one after each move: `len(moves) + 1` of them."""
-        position = self.start
-        yield position
-        for move in self.moves:
-            position = position.play(move)
-            yield position
+        """The position before the first move, then the one after each move."""
+        return accumulate(self.moves, Position.play, initial=self.start)
 
     def final(self) -> Position:
         """The position after the last move."""

@@ -18,6 +18,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import IO, ClassVar
 
 from keima.errors import BadRecord
@@ -83,11 +84,7 @@ class GameRecord:
 
     def positions(self) -> Iterator[Position]:
         """The empty board, then the position after each move. Raises `IllegalMove`."""
-        position = Position.start()
-        yield position
-        for move in self.moves:
-            position = position.play(move)
-            yield position
+        return accumulate(self.moves, Position.play, initial=Position.start())
 
     def final(self) -> Position:
         """The position after the last move. Raises `IllegalMove`."""

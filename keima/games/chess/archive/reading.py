@@ -197,16 +197,10 @@ def _number_end(text: NDArray[np.uint8], begin: int, end: int) -> int:
 
 @njit
 def read_moves(b: Record, text: NDArray[np.uint8], moves: NDArray[np.uint16], legal: NDArray[np.uint16]) -> int:
-    """The moves of a plain movetext, its result left out.
+    """Read a plain movetext [n] without its result, and make its moves on `b` (a BOARD or STATE).
 
-    Args:
-        b: BOARD or STATE at the start; the moves are made on it.
-        text: uint8 [n].
-        moves: written: the kernel's codes; uint16, room for n // 2 moves.
-        legal: working space, uint16 [MAX_MOVES].
-
-    Returns:
-        How many moves, or NOT_PLAIN.
+    The kernel's codes are written into `moves` (room for n // 2); `legal` [MAX_MOVES] is working space. Returns how
+    many there are, or NOT_PLAIN.
     """
     count = 0
     i = _skip(text, 0, count)
@@ -227,11 +221,7 @@ def read_moves(b: Record, text: NDArray[np.uint8], moves: NDArray[np.uint16], le
 
 
 class ChessReader:
-    """Reads games one after another, and keeps what reading them shares.
-
-    Args:
-        fast: use the kernel for plain games. Without it the rows are the same, later.
-    """
+    """Reads games one after another, and keeps what reading them shares; see `ChessArchive`."""
 
     def __init__(self, fast: bool = True) -> None:
         self.fast = fast
