@@ -111,8 +111,7 @@ class Setting:
         return int(number)
 
 
-def _setting(line: str) -> Setting:
-    name, default, *rest = line.split()
+def _setting(name: str, default: str, *rest: str) -> Setting:
     value: Value = default
     if default in ("true", "false"):
         value = default == "true"
@@ -121,8 +120,14 @@ def _setting(line: str) -> Setting:
     return Setting(name, value, *map(float, rest[:2]), *rest[2:])  # type: ignore[arg-type]
 
 
-_LINES = [*_TABLE.strip().splitlines(), *(one.replace("=", " ").replace(":", " ") for one in _IDLE.split())]
-SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in map(_setting, sorted(_LINES))}
+def settings_of(text: str) -> dict[str, Setting]:
+    """Settings by name, from words such as `name=default` and, of numbers, `name=default:least:most`."""
+    pairs = (one.split("=") for one in text.split())
+    return {name: _setting(name, *values.split(":")) for name, values in pairs}
+
+
+_OURS = {line.split()[0]: _setting(*line.split()) for line in _TABLE.strip().splitlines()}
+SETTINGS: Mapping[str, Setting] = dict(sorted({**_OURS, **settings_of(_IDLE)}.items()))
 """Every setting of the search by name, in alphabetical order."""
 
 
@@ -144,11 +149,7 @@ def is_known(name: str) -> bool:
 
 
 def changes_of(name: str, text: str) -> dict[str, Number]:
-    """The parameters of our search that a setting, or a parameter by its own name, sets; none where it does nothing.
-
-    Raises:
-        BadRequest: it does not take the value.
-    """
+    """The parameters of our search that a setting, or one by its own name, sets. Raises BadRequest: a bad value."""
     setting = SETTINGS.get(name)
     if setting is None:
         return {name: read_number(name, text)}

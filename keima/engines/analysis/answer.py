@@ -192,16 +192,13 @@ def _raw_numbers(raw: Evaluation, sign: float) -> Json:
 
 def _human_numbers(human: Evaluation, sign: float) -> Json:
     names = {
+        "humanScoreMean": ("score_mean", sign),
         "humanScoreStdev": ("score_stdev", 1.0),
         "humanStWrError": ("shortterm_winloss_error", 0.5),
         "humanStScoreError": ("shortterm_score_error", 1.0),
     }
     found = {name: rounded(human.extra[key] * factor) for name, (key, factor) in names.items() if key in human.extra}
-    if human.value is not None:
-        found["humanWinrate"] = _winrate(sign * human.value)
-    if "score_mean" in human.extra:
-        found["humanScoreMean"] = rounded(sign * human.extra["score_mean"])
-    return found
+    return found if human.value is None else {**found, "humanWinrate": _winrate(sign * human.value)}
 
 
 def _points(ownership: NDArray[np.floating]) -> list[float]:

@@ -116,17 +116,13 @@ class AnalysisEngine:
             wait = False
             raise
         finally:
-            self._close(wait)
-
-    def _close(self, wait: bool) -> None:
-        with self._changed:
-            self._closing = True
-            if not wait:
-                for job in self._open:
+            with self._changed:
+                self._closing = True
+                for job in () if wait else self._open:
                     job.terminate()
-            self._changed.notify_all()
-        for worker in self._workers:
-            worker.join()
+                self._changed.notify_all()
+            for worker in self._workers:
+                worker.join()
 
     def handle(self, line: bytes) -> None:
         """Take one line of input."""
@@ -258,11 +254,7 @@ class AnalysisEngine:
         return replace(findings, raw=raw, human=human, ownerships=ownerships)
 
     def search_with(self, settings: Settings) -> Search:
-        """A search with these settings.
-
-        Raises:
-            QueryError: one of them has a value that the network or its search does not take.
-        """
+        """A search with these settings. Raises QueryError: a value that the network or its search does not take."""
         evaluator = self._evaluator
         try:
             if settings.profile is not None and PROFILE in evaluator.encoding.options:
@@ -366,10 +358,7 @@ class _Worker(threading.Thread):
 
 
 def _ownerships(task: Task, evaluator: Evaluator, result: SearchResult, inside: Inside | None) -> Ownerships:
-    """Ownership after each move and how it varies, as far as the task asks; by the network, along the variations.
-
-    A search keeps no ownership for each of its positions, so those that matter are evaluated once more.
-    """
+    """Ownership after each move and how it varies along the variations, as far as the task asks, evaluated anew."""
     each = task.include & {"includeMovesOwnership", "includeMovesOwnershipStdev"}
     stdevs = task.include & {"includeOwnershipStdev", "includeMovesOwnershipStdev"}
     if not (each or stdevs) or "ownership" not in evaluator.network.output_names or not result.moves:

@@ -84,11 +84,7 @@ class Task:
         return any(r.depth > (2 if r.player == self.to_play else 1) for r in self.restrictions)
 
     def allowed_moves(self) -> list[str] | None:
-        """The legal moves the restrictions leave at the root; None where there are no restrictions.
-
-        Raises:
-            QueryError: they leave none.
-        """
+        """The legal moves the restrictions leave at the root; None without any. Raises QueryError: they leave none."""
         mine = [restriction for restriction in self.restrictions if restriction.player == self.to_play]
         if not mine:
             return None
@@ -111,11 +107,7 @@ class Query:
 
 
 def read_query(fields: Fields, identity: str, defaults: Settings) -> Query:
-    """The tasks of a query; `defaults` hold where it says nothing.
-
-    Raises:
-        QueryError: a field is missing, of the wrong kind or out of range, or a move is illegal.
-    """
+    """A query's tasks; `defaults` hold where it says nothing. Raises QueryError: of what a field cannot hold."""
     game = _game(fields)
     settings, warnings, idle = _settings(fields, defaults)
     start = game.start(fields)
@@ -263,11 +255,7 @@ def _whole_numbers(fields: Fields, name: str, message: str) -> list[int]:
 
 
 def read_turn_numbers(fields: Fields) -> frozenset[int] | None:
-    """The turns a terminate action is about; None: all.
-
-    Raises:
-        QueryError: `turnNumbers` is no list of whole numbers.
-    """
+    """The turns a terminate action is about; None: all. Raises QueryError: no list of whole numbers."""
     if "turnNumbers" not in fields:
         return None
     return frozenset(_whole_numbers(fields, "turnNumbers", "Must be a list of whole numbers, the turns to terminate"))

@@ -63,11 +63,7 @@ class Applied:
 
 
 def apply_settings(settings: Settings, changes: Fields) -> Applied:
-    """Settings changed by KataGo's names, or by the names of keima's own search parameters; to text or JSON values.
-
-    Raises:
-        BadRequest: a value its setting does not take; names the setting.
-    """
+    """Settings changed by KataGo's or our parameters' names, to text or JSON. Raises BadRequest: a bad value."""
     idle: list[str] = []
     unknown: list[str] = []
     for name, value in changes.items():
@@ -97,43 +93,32 @@ def apply_settings(settings: Settings, changes: Fields) -> Applied:
 
 
 def read_config(path: str) -> dict[str, str]:
-    """The settings of a KataGo configuration file: `name = value` a line, comments after #.
-
-    Raises:
-        BadRequest: it cannot be read, or a line is no setting.
-    """
+    """A KataGo configuration file's settings: `name = value` a line, # comments. Raises BadRequest: it is none."""
     try:
         text = Path(path).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise BadRequest(f"cannot be read: {getattr(error, 'strerror', None) or error}", source=path) from error
-    found: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        content = line.partition("#")[0].strip()
-        if content and not content.startswith("@"):
-            name, equals, value = content.partition("=")
-            if not equals or not name.strip():
-                raise BadRequest(f"expected name = value, found {content[:60]!r}", source=path, place=f"line {number}")
-            found[name.strip()] = value.strip().strip('"')
-    return found
+    lines = ((f"line {number}", line.partition("#")[0].strip()) for number, line in enumerate(text.splitlines(), 1))
+    settings = dict(
+        _setting(content, "name = value", path, place) for place, content in lines if content and content[0] != "@"
+    )
+    return {name: value.strip('"') for name, value in settings.items()}
 
 
 def read_overrides(text: str) -> dict[str, str]:
     """The settings of a command line's `name=value,name=value`. Raises BadRequest: a part is no setting."""
-    found: dict[str, str] = {}
-    for part in filter(None, (piece.strip() for piece in text.split(","))):
-        name, equals, value = part.partition("=")
-        if not equals or not name.strip():
-            raise BadRequest(f"-override-config: expected name=value, found {part[:60]!r}")
-        found[name.strip()] = value.strip()
-    return found
+    return dict(_setting(part, "name=value", "-override-config") for part in text.split(",") if part.strip())
+
+
+def _setting(text: str, form: str, source: str, place: str | None = None) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise BadRequest(f"expected {form}, found {text[:60]!r}", source=source, place=place)
+    return name.strip(), value.strip()
 
 
 def read_perspective(text: str) -> str | None:
-    """`Settings.perspective` from KataGo's word for it; None for "auto".
-
-    Raises:
-        BadRequest: no side of any game, nor one of these words.
-    """
+    """`Settings.perspective` from KataGo's word; None for "auto". Raises BadRequest: no such word, nor a side."""
     word = text.lower()
     if word == "sidetomove":
         return TO_MOVE

@@ -37,8 +37,7 @@ class Analysis:
         style: "lz" (ten-thousandths), "kata" (fractions), or "sabaki" (fractions, always with a decimal point).
         colour: "B" or "W", whom it is for.
         interval: seconds between two reports, None for none.
-        least_moves: show so many moves, unvisited ones if need be.
-        most_moves: show no more.
+        least_moves, most_moves: show so many moves, unvisited ones if need be; and no more.
         avoid, allow: moves of `colour` not to search, or the only ones to search (None: all).
         fields: further ones, of `KATA_FLAGS`.
     """
@@ -58,11 +57,7 @@ _Restrictions = dict[tuple[str, str], frozenset[str]]
 
 
 def read_analysis(style: str, words: list[str], position: Position) -> Analysis:
-    """Read a command's arguments, `[colour] [interval] [key value ...]`; for `style` see `Analysis`.
-
-    Raises:
-        Refusal: a key or value that is none; a vertex off the board; no legal move left to search.
-    """
+    """Read `[colour] [interval] [key value ...]`; for `style` see `Analysis`. Raises Refusal: what it cannot be."""
     words, colour, numbers, restrictions = list(words), position.to_play, Data(), _Restrictions()
     flags = dict.fromkeys(() if style == "lz" else KATA_FLAGS, False)
     if words and words[0].lower() in ("b", "w", "black", "white"):
@@ -111,11 +106,8 @@ def _restrict(restrictions: _Restrictions, key: str, colour_word: str, words: li
 class Reporter:
     """Turns results of one search into the lines of an analysis.
 
-    Attributes:
-        asked: what to show.
-        parameters: of the search.
-        raw: further numbers of the network for the root, KataGo's names; for `rootInfo`.
-        moves_ownership: ownership after each of the root's moves, [ysize, xsize], +1 = `asked.colour` owns the point.
+    For `rootInfo` it takes `raw` numbers of the network by KataGo's names, for `movesOwnership` the ownership after
+    each of the root's moves, [ysize, xsize], +1 = `asked.colour` owns the point.
     """
 
     asked: Analysis

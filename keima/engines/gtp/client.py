@@ -45,11 +45,7 @@ class EngineRefusal(KeimaError):
 
 
 def split_command(command: str) -> list[str]:
-    """A command line as program and arguments, the program found on PATH or where Debian puts games.
-
-    Raises:
-        BadRequest: empty, quotes that do not close, or no such program.
-    """
+    """Program (on PATH, or where Debian puts games) and arguments of a command line. Raises BadRequest: none."""
     try:
         parts = shlex.split(command)
     except ValueError as error:
@@ -214,19 +210,14 @@ class GtpPlayer:
         self._stopped = False
 
     def new_game(self, state: GameState, seed: int) -> None:
-        """Start the program unless it runs, and set up the opening.
-
-        Raises:
-            EngineFault: it cannot be started, or does not take this board.
-        """
+        """Start the program unless it runs, and set up the opening. Raises EngineFault: it does not take it."""
         self._told = 0
         position = state.start
         assert isinstance(position, Position)
         try:
             client = self._running()
-            square = position.xsize == position.ysize
-            size = f"boardsize {position.xsize}"
-            client.send(size if square else f"rectangular_boardsize {position.xsize} {position.ysize}")
+            xsize, ysize = position.xsize, position.ysize
+            client.send(f"boardsize {xsize}" if xsize == ysize else f"rectangular_boardsize {xsize} {ysize}")
             client.send("clear_board")
             if "kata-set-rules" in client.commands:
                 client.send(f"kata-set-rules {position.rules}")
@@ -240,12 +231,10 @@ class GtpPlayer:
     def move(self, state: GameState) -> Choice:
         """What `genmove` answers (`kgs-genmove_cleanup` in the clean-up, where the program knows it)."""
         client, position = self._running(), _board(state)
-        side = position.to_play
-        command = f"genmove {side}"
-        if state.clean_up and "kgs-genmove_cleanup" in client.commands:
-            command = f"kgs-genmove_cleanup {side}"
+        cleans = state.clean_up and "kgs-genmove_cleanup" in client.commands
+        command = f"{'kgs-genmove_cleanup' if cleans else 'genmove'} {position.to_play}"
         try:
-            self._tell_moves(client, state)
+            self._tell_moves(state)
             answer = self._timed(client, command, state)
         except EngineRefusal as error:
             raise EngineFault("nonsense", str(error)) from None
@@ -262,26 +251,21 @@ class GtpPlayer:
     def dead_stones(self, state: GameState) -> frozenset[str] | None:
         """By `final_status_list dead`; None where the program does not know it."""
         try:
-            client = self._running()
-            self._tell_moves(client, state)
-            vertices = client.send("final_status_list dead").split()
+            vertices = self._tell_moves(state).send("final_status_list dead").split()
         except EngineRefusal:
             return None
-        position = _board(state)
-        xsize, ysize = position.xsize, position.ysize
+        stones = _board(state).stones
+        ysize, xsize = stones.shape
         try:
             points = [vertex_to_xy(vertex, xsize, ysize) for vertex in vertices]
         except IllegalMove as error:
             raise EngineFault("nonsense", f"final_status_list: {error.message}") from None
-        stones = position.stones
         return frozenset(xy_to_vertex(*xy, ysize) for xy in points if xy is not None and stones[xy[1], xy[0]])
 
     def final_score(self, state: GameState) -> float | None:
         """White's points minus Black's by `final_score`; None where the program does not know it."""
         try:
-            client = self._running()
-            self._tell_moves(client, state)
-            answer = client.send("final_score").upper()
+            answer = self._tell_moves(state).send("final_score").upper()
         except EngineRefusal:
             return None
         if answer in ("0", "DRAW", "JIGO"):
@@ -310,10 +294,13 @@ class GtpPlayer:
             self._client = GtpClient(self._command, self._timeout)
         return self._client
 
-    def _tell_moves(self, client: GtpClient, state: GameState) -> None:
+    def _tell_moves(self, state: GameState) -> GtpClient:
+        """The program, which then knows all moves."""
+        client = self._running()
         for colour, vertex in state.moves[self._told :]:
             client.send(f"play {colour} {vertex}")
         self._told = len(state.moves)
+        return client
 
     def _timed(self, client: GtpClient, command: str, state: GameState) -> str:
         """Tell the clocks, if there are any, and send a command that thinks."""

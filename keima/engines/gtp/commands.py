@@ -1,7 +1,7 @@
 """The commands of GTP, one function each; `COMMANDS` is their list.
 
-What a function takes, returns and raises: `engine.Handler`. GTP 2's own commands come first, then those of KataGo,
-Leela Zero, GoGui and KGS. The other ones: `commands_search`, `commands_settings`.
+What a function takes, returns and raises: `engine.Handler`. Here are those about the engine, the board and moves,
+records, the end of the game, and rules; the other ones: `commands_search`, `commands_settings`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from keima.search.limits import Limits
 
 JUDGING_VISITS = 100
 """Visits behind `final_score` and `final_status_list` (KataGo: 50 and 100 at least)."""
-
-# Who is there
 
 
 def protocol_version(engine: Engine, command: Command) -> str:
@@ -64,9 +62,6 @@ def quit_(engine: Engine, command: Command) -> None:
 def stop(engine: Engine, command: Command) -> None:
     """Ponder no more (KataGo); while a move is searched, play the best one now."""
     engine.wants_to_ponder = False
-
-
-# Board and moves
 
 
 def boardsize(engine: Engine, command: Command) -> None:
@@ -182,9 +177,6 @@ def _pairs(command: Command) -> list[tuple[str, str]]:
     return [(read_colour(colour), vertex) for colour, vertex in zip(words[::2], words[1::2], strict=True)]
 
 
-# Records
-
-
 def loadsgf(engine: Engine, command: Command) -> None:
     """`loadsgf FILE [MOVE]`: up to the position before that move; a file's name may hold single spaces."""
     expect(command.words, 1, 10**6, "loadsgf FILE [MOVE]")
@@ -219,9 +211,6 @@ def showboard(engine: Engine, command: Command) -> str:
     return f"\n{position}\nstones captured: {taken['B']} black, {taken['W']} white"
 
 
-# The end of the game
-
-
 def final_score(engine: Engine, command: Command) -> str:
     """The score of the finished game, or what the search expects of one under way: `B+3.5`, `0`."""
     return result_text(white_score(engine.game.position, *_judge(engine)))
@@ -251,9 +240,6 @@ def _judge(engine: Engine) -> tuple[NDArray[np.float32] | None, float | None]:
     result = engine.search_here(seen, Limits(visits=JUDGING_VISITS), ownership=engine.has_ownership)
     lead = result.lead if result.lead is None or seen.to_play == "W" else -result.lead
     return None if result.ownership is None else for_black(result.ownership, seen.to_play), lead
-
-
-# Rules
 
 
 def get_rules(engine: Engine, command: Command) -> str:

@@ -1,4 +1,4 @@
-"""GTP commands that search or ask the network; see `commands`."""
+"""GTP commands that search for moves, ask the network alone, or draw for GoGui; see `commands`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,6 @@ RESIGN = "resign"
 Report = Callable[[SearchResult], None]
 _SHOWN_MOVES = 25
 _LEAST_SHOWN = 0.005
-
-
-# Moves
 
 
 def genmove(engine: Engine, command: Command) -> str:
@@ -202,9 +199,6 @@ def _make(engine: Engine, colour: str, move: str) -> None:
         engine.wants_to_ponder = True
 
 
-# The network alone
-
-
 def raw_nn(engine: Engine, command: Command) -> str:
     """`kata-raw-nn [COLOUR] SYMMETRY|all [OPTIMISM]`: the network's own answer, White's view (KataGo).
 
@@ -282,9 +276,6 @@ def _heatmap_text(engine: Engine, symmetry: int | str) -> str:
     return "\n".join(rows)
 
 
-# GoGui's displays
-
-
 def analyze_commands(engine: Engine, command: Command) -> str:
     """What GoGui may show (GoGui manual, "Analyze commands": type/label/command)."""
     displays = ["string/Win rate/keima-winrate", "gfx/Policy/keima-policy", "gfx/Main variation/keima-variation"]
@@ -341,9 +332,6 @@ def variation(engine: Engine, command: Command) -> str:
     colours = cycle("BW" if position.to_play == "B" else "WB")
     moves = " ".join(f"{colour} {move}" for colour, move in zip(colours, result.principal_variation, strict=False))
     return f"VAR {moves}\nTEXT {moves}"
-
-
-# Book-keeping
 
 
 def cputime(engine: Engine, command: Command) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from keima.engines.gtp.clock import UNLIMITED, TimeControl, Told
 from keima.engines.gtp.engine import Command, Engine, Handler
 from keima.engines.gtp.words import Refusal, expect, read_colour, read_int, read_number
-from keima.engines.named_settings import SETTINGS, Setting, Value, changes_of, is_known, value_of
+from keima.engines.named_settings import SETTINGS, Value, changes_of, is_known, settings_of, value_of
 from keima.errors import KeimaError
 from keima.systems.parameters import Number
 
@@ -24,9 +24,6 @@ _TIME_USAGE = {
 _MOST_STONES, _MOST_PERIODS = 100_000, 1_000_000
 PROFILE = "profile"
 """The option of an encoding that `humanSLProfile` sets."""
-
-
-# The clock
 
 
 def time_settings(engine: Engine, command: Command) -> None:
@@ -104,23 +101,12 @@ def _read_time(kind: str, words: list[str]) -> TimeControl | None:
     return TimeControl(main, 0.0, more[0], 1, stones)
 
 
-# Parameters
-
-_OF_ENGINE = (
-    Setting("analysisWideRootNoise", 0.04, 0.0, 5.0),
-    Setting("analysisIgnorePreRootHistory", True),
-    Setting("genmoveAntiMirror", True),
-    Setting("antiMirror", False),
-    Setting("humanSLProfile", ""),
-    Setting("allowResignation", True),
-    Setting("ponderingEnabled", False),
-    Setting("delayMoveScale", 0.0, 0.0, 10000.0),
-    Setting("delayMoveMax", 1e6, 0.0, 1e6),
-)
-_SPECIAL = {setting.name: setting for setting in _OF_ENGINE}
+_SPECIAL = settings_of("""
+    analysisWideRootNoise=0.04:0:5 analysisIgnorePreRootHistory=true genmoveAntiMirror=true antiMirror=false
+    humanSLProfile= allowResignation=true ponderingEnabled=false delayMoveScale=0.0:0:10000 delayMoveMax=1e6:0:1e6
+""")
 """KataGo's parameters of the engine, in its order; those of its search: `SETTINGS`."""
-_IN_CONFIGURATION = (Setting("resignThreshold", -0.9, -1.0, 1.0), Setting("resignConsecTurns", 3, 1, 1000))
-_OURS = {setting.name: setting for setting in _IN_CONFIGURATION}
+_OURS = settings_of("resignThreshold=-0.9:-1:1 resignConsecTurns=3:1:1000")
 """Parameters of play that KataGo sets in its configuration only; the threshold is win − loss, as there."""
 _ALL = {**_SPECIAL, **SETTINGS, **_OURS}
 _FIXED = ("dynamicPlayoutDoublingAdvantageCapPerOppLead", "avoidRepeatedPatternUtility")

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 1 << 16
 """Bytes of one command line; of a longer one no more is read than to find its end."""
-_CHUNK = 1 << 16
 _WAITING_LINES = 10_000
 _HIGHEST_ID = 2**31 - 1
 DEFAULT_VISITS = 800
@@ -199,20 +198,12 @@ class Engine:
         return self.evaluator([self.game.position])[0].ownership is not None
 
     def change_search(self, overrides: Mapping[str, Number]) -> None:
-        """Set parameters of the search by name; its tree is forgotten.
-
-        Raises:
-            BadRequest: the search does not take a value.
-        """
+        """Set parameters of the search by name; its tree is forgotten. Raises BadRequest: a value it does not take."""
         overrides = {**self._overrides, **overrides}
         self.search, self._overrides = self._make_search(self.evaluator, overrides), overrides
 
     def bind(self, **options: object) -> None:
-        """Fix options of the network; None takes one back. The tree is forgotten.
-
-        Raises:
-            BadRequest: the network does not take it; nothing has changed then.
-        """
+        """Fix options of the network, None takes one back; the tree is forgotten. Raises BadRequest: as it was."""
         evaluator = self.evaluator.bind(**options)
         self.search, self.evaluator = self._make_search(evaluator, self._overrides), evaluator
         found = {**self.options.bound, **options}
@@ -307,7 +298,7 @@ def _lines_of(stream: IO[bytes]) -> Iterator[bytes | None]:
     except (OSError, AttributeError):
         read = stream.read
     waiting, skipping = b"", False
-    while chunk := read(_CHUNK):
+    while chunk := read(LONGEST_LINE):
         *lines, waiting = (waiting + chunk).split(b"\n")
         for line in lines:
             if not skipping:

@@ -59,9 +59,7 @@ def white_score(position: Position, ownership: NDArray[np.floating] | None, lead
         return score_without(position, _dead(position, ownership))
     if position.is_over or lead is None:
         return position.score()
-    whole = (position.komi * 2) % 2 == 0
-    if position.rules.has_button:
-        whole = not whole
+    whole = (position.komi % 1 == 0) != position.rules.has_button
     return float(round(lead)) if whole else math.floor(lead) + 0.5
 
 

@@ -59,11 +59,7 @@ def read_number(word: str, name: str, least: float, most: float) -> float:
 
 
 def read_colour(word: str) -> str:
-    """ "B" or "W".
-
-    Raises:
-        Refusal: neither.
-    """
+    """Black or White, as "B" or "W". Raises Refusal: neither."""
     if word.lower() not in ("b", "w", "black", "white"):
         raise Refusal(f"colour must be b, black, w or white, not {word[:40]!r}")
     return word[0].upper()

@@ -34,11 +34,7 @@ class TimeControl:
 
     @staticmethod
     def parse(text: str) -> TimeControl:
-        """Read "300", "60+0.6" (increment) or "60/3x10" (three periods of ten seconds).
-
-        Raises:
-            BadRequest: none of these.
-        """
+        """Read "300", "60+0.6" (increment) or "60/3x10" (periods of ten seconds). Raises BadRequest: none of these."""
         number = r"[0-9]+(?:\.[0-9]+)?"
         match = re.fullmatch(rf"({number})(?:\+({number})|/([1-9][0-9]?)x({number}))?", text)
         if not match or (not float(match[1]) and not match[2] and not match[3]):

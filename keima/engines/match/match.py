@@ -30,7 +30,6 @@ from keima.engines.match.results import GameResult, MatchFolder, Summary, record
 from keima.engines.match.roster import Networks, PolicyPlayer, SearchPlayer, make_player
 from keima.errors import BadRequest, KeimaError
 from keima.games.game import GAMES
-from keima.games.position import Position
 from keima.plain import Data
 
 A, B = 0, 1
@@ -104,10 +103,10 @@ class Match:
         self._networks = Networks()
         self.game = self._one_game()
         self.names = _names(self.specs)
-        start = self._start()
         options = self.options
+        self._start = start = GAMES[self.game].playing.start(options.size, options.rules, options.komi)
         self.openings = load_openings(options.openings, start, seed=options.seed, plies=options.opening_plies)
-        self._rules = self._game_rules(start)
+        self._rules = self._game_rules()
         self._check_players()
         self._folder = None if folder is None else MatchFolder(Path(folder), self._description())
         self._results: list[GameResult] = []
@@ -126,7 +125,7 @@ class Match:
         with self._folder or nullcontext() as folder:
             self._results = [GameResult(**line) for line in folder.lines()] if folder else []
             try:
-                if not self._decided(self.summary()):
+                if not self.summary().decided:
                     self._play_on(folder, on_game)
             finally:
                 if folder:
@@ -146,7 +145,7 @@ class Match:
                 if on_game is not None:
                     on_game(result, summary)
                 self._check_faults(result)
-                if self._decided(summary):
+                if summary.decided:
                     return
 
     def summary(self) -> Summary:
@@ -156,9 +155,7 @@ class Match:
     @property
     def played(self) -> int:
         """Games that are in the folder already, or were played."""
-        if self._folder is not None and not self._results:
-            return len(self._folder.lines())
-        return len(self._results)
+        return len(self._results) or (len(self._folder.lines()) if self._folder is not None else 0)
 
     def stop(self) -> None:
         """End games under way, which then do not count; from any thread."""
@@ -185,12 +182,9 @@ class Match:
             raise BadRequest(f"scorer {self._scorer.text!r}: the rules of {games[0]} leave nothing to score")
         return games[0]
 
-    def _start(self) -> Position:
-        return GAMES[self.game].playing.start(self.options.size, self.options.rules, self.options.komi)
-
-    def _game_rules(self, start: Position) -> GameRules:
+    def _game_rules(self) -> GameRules:
         most = self.options.max_plies
-        most = GAMES[self.game].playing.move_limit(start) if most is None else most
+        most = GAMES[self.game].playing.move_limit(self._start) if most is None else most
         if most < 1:
             raise BadRequest(f"max_plies must be at least 1, not {most}")
         return GameRules(most, TimeControl.parse(self.options.time) if self.options.time else None)
@@ -211,22 +205,10 @@ class Match:
         for spec, side in zip(self.specs, "ab", strict=True):
             if not spec.is_program:
                 line[f"{side}_sha256"] = self._networks.network(spec.target).pedigree.sha256
-        line |= {**GAMES[self.game].playing.table(self._start()), "scorer": options.scorer}
-        settings = options.settings
-        return {
-            **line,
-            "visits": settings.visits,
-            "resign": settings.resign,
-            "resign_turns": settings.resign_turns,
-            "openings": self.openings.digest,
-            "swap": options.swap,
-            "seed": options.seed,
-            "time": options.time,
-            "max_plies": self._rules.max_plies,
-        }
-
-    def _decided(self, summary: Summary) -> bool:
-        return summary.sprt is not None and summary.sprt[2] is not None
+        line |= {**GAMES[self.game].playing.table(self._start), "scorer": options.scorer}
+        line |= {name: getattr(options.settings, name) for name in ("visits", "resign", "resign_turns")}
+        line |= {"openings": self.openings.digest, "swap": options.swap, "seed": options.seed, "time": options.time}
+        return {**line, "max_plies": self._rules.max_plies}
 
     def _check_faults(self, last: GameResult) -> None:
         if last.fault is None:

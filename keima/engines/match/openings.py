@@ -44,8 +44,7 @@ def load_openings(source: str, start: Position, *, seed: int = 0, plies: int | N
     Args:
         source: "balanced" (built-in), "none" (every game from `start`), "random:PLIES", or a file: the game's records,
             or a list of positions, one a line, where the game knows such lists (FENs of chess).
-        start: the position games begin from, with the board and rules to play under; records of other rules are played
-            under these.
+        start: with the board and rules to play under, records of other rules too.
         seed: of the order and of random moves.
         plies: moves taken of each game of a file; all of them if None.
 

@@ -104,11 +104,7 @@ def _as_value(text: str) -> float | str:
 
 
 def parse_player(text: str) -> Spec:
-    """Read a player as the user wrote it.
-
-    Raises:
-        BadRequest: an unknown option, one without a value, or nothing to play with.
-    """
+    """Read a player as the user wrote it. Raises BadRequest: a bad option, or nothing to play with."""
     kind, target, options = "net", text, ""
     match = re.match(rf"({'|'.join(_KINDS)})((?:,[^,:=]+=[^,:]*)*):", text)
     if match:

@@ -90,6 +90,11 @@ class Summary:
         return self.tally.wins - wins, self.tally.draws - draws, self.tally.losses - losses
 
     @property
+    def decided(self) -> bool:
+        """Has the test an end?"""
+        return self.sprt is not None and self.sprt[2] is not None
+
+    @property
     def faults(self) -> list[GameResult]:
         """The games lost by a fault."""
         return [result for result in self.results if result.fault is not None]
@@ -100,10 +105,7 @@ class Summary:
         line: Data = {
             "a": self.names[0],
             "b": self.names[1],
-            "games": tally.games,
-            "wins": tally.wins,
-            "draws": tally.draws,
-            "losses": tally.losses,
+            **{name: getattr(tally, name) for name in ("games", "wins", "draws", "losses")},
             "pairs": list(tally.pairs),
             "as_first": list(self.as_first),
             "as_second": list(self.as_second),
@@ -119,8 +121,8 @@ class Summary:
         }
         if self.sprt is not None:
             test, ratio, verdict = self.sprt
-            bounds = {"lower": test.lower, "upper": test.upper}
-            line["sprt"] = {**asdict(test), "llr": ratio, **bounds, "verdict": verdict}
+            told = {"llr": ratio, "lower": test.lower, "upper": test.upper, "verdict": verdict}
+            line["sprt"] = {**asdict(test), **told}
         return line
 
 
@@ -159,7 +161,7 @@ class MatchFolder:
     """
 
     def __init__(self, path: Path, description: Mapping[str, object]) -> None:
-        self.path = path
+        self.path, self._lines = path, path / "games.jsonl"
         self._suffix = GAMES[str(description["game"])].suffixes[0]
         self._games: IO[bytes] | None = None
         try:
@@ -169,15 +171,14 @@ class MatchFolder:
             raise BadRequest(f"cannot be written: {error.strerror or error}", source=str(path)) from error
 
     def __enter__(self) -> MatchFolder:
-        file = (self.path / "games.jsonl").open("ab")
+        file = self._lines.open("ab")
         try:
             _lock(file)
         except OSError:
             file.close()
             raise BadRequest("another process is playing this match", source=str(self.path)) from None
         self._games = file
-        data = (self.path / "games.jsonl").read_bytes()
-        os.truncate(self.path / "games.jsonl", data.rfind(b"\n") + 1)
+        os.truncate(self._lines, self._lines.read_bytes().rfind(b"\n") + 1)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -187,16 +188,13 @@ class MatchFolder:
 
     def lines(self) -> list[Data]:
         """What is known of the games that have ended. Raises BadRecord: a line that is no JSON object."""
-        path = self.path / "games.jsonl"
-        if not path.exists():
-            return []
-        found = []
-        for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], 1):
+        found, written = [], self._lines.read_bytes() if self._lines.exists() else b""
+        for number, line in enumerate(written.split(b"\n")[:-1], 1):
             try:
                 fields = json.loads(line)
                 found.append({**fields, "seconds": tuple(fields["seconds"]), "notes": tuple(fields["notes"])})
             except (ValueError, TypeError, KeyError) as error:
-                raise BadRecord("no game's line; remove it", source=str(path), place=f"line {number}") from error
+                raise BadRecord("no game's line; remove it", source=str(self._lines), place=f"line {number}") from error
         return found
 
     def keep(self, number: int, record: str, line: Mapping[str, object]) -> None:

@@ -111,11 +111,9 @@ class SearchPlayer(NetworkPlayer):
 
     def __init__(self, spec: Spec, evaluator: Evaluator, settings: Settings) -> None:
         super().__init__(spec, evaluator, plies=30)
-        visits, self._seconds = spec.number("visits"), spec.number("seconds")
+        visits, self._seconds, self._settings = spec.number("visits"), spec.number("seconds"), settings
         self._visits = None if visits is None else int(visits)
-        self._default_visits = settings.visits
         self._resign = spec.number("resign", settings.resign) or 0.0
-        self._resign_turns = settings.resign_turns
         known = {*SEARCH_OPTIONS, *spec.network_options(evaluator.network.encoding.options)}
         overrides = {key: spec.number(key) or 0.0 for key in spec.options if key not in known}
         self._search_options: Data = {**overrides, "preset": spec.options.get("preset", "auto")}
@@ -144,14 +142,14 @@ class SearchPlayer(NetworkPlayer):
         clock = state.clocks[state.position.to_play] if state.clocks else None
         visits = self._visits
         if visits is None and self._seconds is None and clock is None:
-            visits = self._default_visits
+            visits = self._settings.visits
         search = self._search
         assert search is not None
         search.set_position(state.position)
         result = search.run(Limits(visits=visits, seconds=self._seconds, clock=clock))
         expects = (result.value + 1) / 2
         self._hopeless = self._hopeless + 1 if expects < self._resign else 0
-        if self._hopeless >= self._resign_turns and not state.clean_up:
+        if self._hopeless >= self._settings.resign_turns and not state.clean_up:
             return Choice(RESIGN, expects)
         temperature = self.temperature(state)
         return Choice(search.choose(temperature) if temperature else result.best, expects)
