@@ -58,12 +58,7 @@ class Reviewer:
         self._opened: tuple[Judge, Data] | None = None
 
     def review(self, game: ReviewGame, on_progress: Callable[[int], None] | None = None) -> Data:
-        """Judge a game.
-
-        Raises:
-            UnsupportedPosition: the network plays another game, or cannot take this one's board or rules.
-            BadWeights, UnsupportedNetwork: the network file cannot be opened.
-        """
+        """Judge a game. Raises UnsupportedPosition, or what opening the network raises."""
         if self._opened is None:
             self._opened = self._open_judge()
         judge, network = self._opened
@@ -73,11 +68,7 @@ class Reviewer:
 
 
 def plan(records: Sequence[Record], output: str) -> list[Task]:
-    """Where each game's report goes: into a folder, or a single one into a file that ends in .html.
-
-    Raises:
-        BadRequest: one .html file for several games.
-    """
+    """Where each game's report goes: a folder, or for a single game a file named .html. Raises BadRequest."""
     target = Path(output)
     if target.suffix.lower() in (".html", ".htm") and not target.is_dir():
         if len(records) > 1:

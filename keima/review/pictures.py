@@ -41,11 +41,7 @@ def picture(position: Position, evaluation: Evaluation) -> Figure:
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write the picture as PNG or SVG, as the file's name ends, whole or not at all.
-
-    Raises:
-        BadRequest: another ending, or a place that cannot be written.
-    """
+    """Write the picture as PNG or SVG, as the file's name ends, whole or not at all. Raises BadRequest."""
     suffix = Path(path).suffix.lower()
     if suffix not in ENDINGS:
         message = f"a picture ends in {' or '.join(ENDINGS)}, not {suffix or 'nothing'!r}"
@@ -78,10 +74,8 @@ def caption(position: Position, evaluation: Evaluation) -> str:
 def activation_grid(activation: NDArray[np.float32], title: str = "", limit: int = 64) -> Figure:
     """The first channels of a layer as small images, one colour scale for all; 0 is white, positive red, negative blue.
 
-    `activation` is [C, H, W], as `keima.activations` gives it; [F] and [L, C] are drawn as one image.
-
-    Raises:
-        BadRequest: an array of more than three axes, or with no numbers.
+    `activation` is [C, H, W], as `keima.activations` gives it; [F] and [L, C] are drawn as one image. Raises BadRequest
+    for more axes, or no numbers.
     """
     if activation.size == 0 or activation.ndim not in (1, 2, 3):
         raise BadRequest(f"an activation has 1 to 3 axes and some numbers, not the shape {activation.shape}")

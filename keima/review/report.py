@@ -93,11 +93,7 @@ def _unpack(review: Data) -> Data:
 
 
 def read_review(path: Path | str) -> Data | None:
-    """The review stored in a page or a JSON file of ours; None if there is no file.
-
-    Raises:
-        BadRecord: the file is something else, or damaged; it is never overwritten unasked.
-    """
+    """The review in a page or JSON file of ours; None if there is no file. Raises BadRecord where it holds none."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -118,15 +114,10 @@ def read_review(path: Path | str) -> Data | None:
 
 
 def write_text(path: Path | str, text: str) -> None:
-    """Write a file whole or not at all; missing folders are made.
-
-    Raises:
-        BadRequest: it cannot be written there.
-    """
-    target = Path(path)
+    """Write a file whole or not at all; missing folders are made. Raises BadRequest where it cannot be written."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(target, "w") as file:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path, "w") as file:
             file.write(text)
     except OSError as error:
-        raise BadRequest(f"cannot be written: {error.strerror or error}", source=str(target)) from error
+        raise BadRequest(f"cannot be written: {error.strerror or error}", source=str(path)) from error

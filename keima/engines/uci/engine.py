@@ -111,11 +111,7 @@ class _Job:
 
 
 class UciEngine:
-    """One engine, driven line by line.
-
-    `open_search` gives the search for the options as they are, and is called again when they may have changed; `write`
-    takes each line of output, from one thread at a time.
-    """
+    """One engine, driven line by line; `open_search` is called again when options may have changed."""
 
     def __init__(self, open_search: Callable[[Values], Search], values: Values, write: Callable[[str], object]) -> None:
         self._open_search = open_search

@@ -128,13 +128,10 @@ class GameRecord:
 
 
 def format_pgn(record: GameRecord) -> str:
-    """The game as PGN text, with comments, variations, NAGs and the tags its start needs; ends with a blank line.
+    """The game as PGN text, with comments, variations, NAGs and the tags its start needs. Raises IllegalMove.
 
     What a comment cannot hold is changed: a `}` makes its braces parentheses, blanks at its ends go, and a line of it
     that looks like another game's first tag is indented.
-
-    Raises:
-        IllegalMove: a move of the record cannot be played.
     """
     game = chess.pgn.Game()
     for name, value in record.headers.items():
@@ -177,12 +174,9 @@ class _Pgn:
             "Site": "?",
             "Date": played.date.replace("-", "."),
             "Round": str(played.number),
-            "White": played.names[0],
-            "Black": played.names[1],
-            "Result": played.result,
-            "Opening": played.opening,
-            "Termination": played.reason,
         }
+        headers |= {"White": played.names[0], "Black": played.names[1], "Result": played.result}
+        headers |= {"Opening": played.opening, "Termination": played.reason}
         record = GameRecord.of(played.position, headers, played.result)
         return replace(record, comment="\n".join(played.notes))
 

@@ -30,15 +30,10 @@ from keima.jit import Records
 
 @dataclass(frozen=True)
 class Position:
-    """A position, immutable, with the moves that led to it; made by `start`, `play` or `from_json`.
+    """A position, immutable, with the moves that led to it; made by `start`, `play` or `from_json`."""
 
-    Attributes:
-        record: `kernels.RECORD` [1], read-only.
-        moves: the columns played, the first player's first.
-    """
-
-    record: Records = field(repr=False, compare=False)
-    moves: tuple[str, ...] = ()
+    record: Records = field(repr=False, compare=False)  # `kernels.RECORD` [1], read-only
+    moves: tuple[str, ...] = ()  # the columns played
     game: ClassVar[str] = "connect_four"
 
     def __post_init__(self) -> None:
@@ -51,12 +46,7 @@ class Position:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, object]) -> Position:
-        """The position of a POSITIONS line: {"game": "connect_four", "moves": ["d", "d", "c"]}.
-
-        Raises:
-            BadPosition: `moves` is not a list of strings.
-            IllegalMove: a move breaks the rules; `place` is its number.
-        """
+        """The position of {"game": "connect_four", "moves": ["d", "d", "c"]}. Raises BadPosition or IllegalMove."""
         return cls.start().play(*strings(fields, "moves"))
 
     def to_json(self) -> dict[str, object]:
