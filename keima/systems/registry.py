@@ -50,10 +50,7 @@ def config_to_json(network: Network) -> Data:
 
 
 def from_config(name: str, data: Fields) -> Network:
-    """A fresh network of a kind, by its name, from what `config_to_json` said.
-
-    Raises UnsupportedNetwork if there is no such kind, BadWeights if the data does not describe one.
-    """
+    """A fresh network of a kind from `config_to_json`'s data; raises UnsupportedNetwork or BadWeights."""
     kind = next((kind for table in _tables(name) for kind in table.kinds if kind.name == name), None)
     if kind is None:
         known = ", ".join(kind.name for kind in list_kinds())

@@ -14,8 +14,7 @@ from keima.plain import Data, Fields
 
 VERSIONS = range(8, 18)  # the model versions keima runs: those that take inputs V7 (22 planes, 19 globals)
 
-PLANES, GLOBALS, METADATA = 22, 19, 192
-"""Channels of the three inputs (`cpp/neuralnet/nninputs.h`, `sgfmetadata.h`)."""
+PLANES, GLOBALS, METADATA = 22, 19, 192  # of the three inputs (`cpp/neuralnet/nninputs.h`, `sgfmetadata.h`)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,8 @@ from keima.games.go.vertices import SYMMETRIES
 from keima.jit import Record, Records, njit
 from keima.systems.encoding import Batch
 from keima.systems.go_points import GoEncoding, fill_locs
-from keima.systems.katago.metadata import METADATA, Profile, metadata_row, parse_profile
+from keima.systems.katago.config import METADATA
+from keima.systems.katago.metadata import Profile, metadata_row, parse_profile
 
 PLANES: list[tuple[int, str, str]] = [
     (0, "on board", "1 on every point of the board"),
@@ -90,8 +91,7 @@ GLOBALS: list[tuple[int, str, str]] = [
 ]
 """(global, name, meaning), in order."""
 
-PLANE_COUNT = 22
-GLOBAL_COUNT = 19
+PLANE_COUNT = len(PLANES)
 KOMI_MARGIN = 20.0  # komi is clipped to the board's area and this many points
 HISTORY_TURNS = 5
 _RANGES = {"policy_optimism": (0.0, 1.0), "playout_doubling_advantage": (-3.0, 3.0)}
@@ -346,7 +346,7 @@ class KataGoEncoding(GoEncoding):
 
     name = "katago"
     planes = PLANE_COUNT
-    globals = GLOBAL_COUNT
+    globals = len(GLOBALS)
     masked = True
 
     def __init__(self, metadata: bool = False, pass_alive_suicide: bool = False) -> None:

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keima.errors import BadRequest
-
-METADATA = 192  # the length of a metadata row
+from keima.systems.katago.config import METADATA
 
 METADATA_TABLE: list[tuple[str, str, str]] = [
     ("0-1", "human", "1 if the side to move, the opponent is human"),

@@ -15,8 +15,9 @@ import pytest
 from keima.errors import BadRequest, UnsupportedPosition
 from keima.games.go import Position
 from keima.games.go.vertices import xy_to_vertex
+from keima.systems.katago.config import METADATA
 from keima.systems.katago.inputs import GLOBALS, PLANES, KataGoEncoding, encode_katago, komi_wave
-from keima.systems.katago.metadata import METADATA, METADATA_TABLE, metadata_row, parse_profile
+from keima.systems.katago.metadata import METADATA_TABLE, metadata_row, parse_profile
 from tests.games.go.go_drawing import position_of
 
 ENCODING = KataGoEncoding()
