@@ -40,22 +40,16 @@ class Move:
 
 
 class Analysis(ABC, Generic[P]):
-    """One game in the protocol.
+    """One game in the protocol."""
 
-    Attributes:
-        fields: of a query: those that only this game has.
-        moves_are: what a list of moves is called in messages.
-        has_points: answers tell leads and scores in points; else win, draw and loss as `wdl`, and plies as `movesLeft`.
-        sides: how queries name a side, in lower case → how answers do; the side that moves first comes first, and
-            values are told for it where nobody asks otherwise.
-    """
-
-    fields: tuple[str, ...] = ()
-    moves_are: str = "moves"
-    has_points: bool = False
+    fields: tuple[str, ...] = ()  # of a query: those that only this game has
+    moves_are: str = "moves"  # what a list of moves is called in messages
+    has_points: bool = False  # answers tell leads and scores; else `wdl`, and plies as `movesLeft`
 
     def __init__(self, letters: tuple[str, str], sides: tuple[str, str]) -> None:
         both = zip(letters, sides, strict=True)
+        # How queries name a side, in lower case → how answers do; the side that moves first comes first, and values are
+        # told for it where nobody asks otherwise.
         self.sides = {word.lower(): letter.upper() for letter, name in both for word in (letter, name)}
 
     @abstractmethod

@@ -45,12 +45,6 @@ class FlatGames(ABC):
     """G games as arrays; all read-only. A game's own class adds how its games begin and what they tell.
 
     A position is the one *before* the move `turn` of a game (0 is the first), with the side of that move to play.
-
-    Attributes:
-        moves: uint16 [total], memory-mapped: game g's are `moves[start[g]:start[g + 1]]`, packed as in the store.
-        start: int64 [G + 1].
-        winner: int8 [G]: +1 the first of `Game.sides`, −1 the second, 0 drawn or no result, −2 unknown.
-        key: uint64 [G], a hash of beginning and moves.
     """
 
     game: ClassVar[str]
@@ -58,10 +52,10 @@ class FlatGames(ABC):
     tells: ClassVar[frozenset[str]] = frozenset({"policy", "value", "moves_left"})
     """The targets its games may tell: these, "score" (points) and "ownership" (of each point)."""
 
-    moves: NDArray[np.uint16]
-    start: NDArray[np.int64]
-    winner: NDArray[np.int8]
-    key: NDArray[np.uint64]
+    moves: NDArray[np.uint16]  # [total], memory-mapped, as in the store: game g's are `moves[start[g]:start[g + 1]]`
+    start: NDArray[np.int64]  # [G + 1]
+    winner: NDArray[np.int8]  # [G]: +1 the first of `Game.sides`, −1 the second, 0 drawn or no result, −2 unknown
+    key: NDArray[np.uint64]  # [G], a hash of beginning and moves
 
     def __len__(self) -> int:
         """How many games."""
@@ -83,8 +77,7 @@ class FlatGames(ABC):
         """Write N positions, in a kernel that holds no lock.
 
         Args:
-            chosen: int64 [N], games.
-            turns: int64 [N], of each the number of moves made; as many as it has: the end of the game.
+            chosen, turns: int64 [N], games, and of each the number of moves made; as many as it has: its end.
             records: [≥ N] of the game's `Kernels.dtype`, overwritten.
         """
 
@@ -237,10 +230,4 @@ class Archive(ABC):
 
     @abstractmethod
     def read(self, chunk: Chunk, rules: str | None, min_moves: int) -> ReadChunk:
-        """The rows of a chunk's games; in a worker process.
-
-        Args:
-            chunk: of `chunks`, with pieces.
-            rules: to assume where a record names none or unknown ones.
-            min_moves: games with fewer are left out.
-        """
+        """The rows of a chunk's games, in a worker process; `rules` for a record that names none that are known."""

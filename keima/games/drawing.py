@@ -1,7 +1,6 @@
 """The DRAWING facet: a game's board as a still picture, and on the page of a review.
 
-drawing.py of a game:  DRAWING = <a Drawing>
-board.js beside it:    the board of the review's page, see `keima/review/page/boards.js` for what it is to offer
+`board.js` beside a game's `drawing.py` is the board of that page: `keima/review/page/boards.js` says what it offers.
 """
 
 from __future__ import annotations
@@ -27,13 +26,9 @@ Panel = Callable[["Axes"], None]
 
 
 class Drawing(Generic[P]):
-    """How a game is shown.
+    """How a game is shown."""
 
-    Attributes:
-        draw: what a draw of evaluations is called: "draw", in Go "no result".
-    """
-
-    draw = "draw"
+    draw = "draw"  # what a draw of evaluations is called; in Go "no result"
 
     def board(self, position: P) -> dict[str, object]:
         """What the page needs to draw the position, as JSON: fields of an entry of a review's `positions`."""
@@ -48,12 +43,9 @@ class Drawing(Generic[P]):
         return 1.0
 
     def panels(self, position: P, policy: Mapping[str, float], ownership: NDArray[np.float32] | None) -> list[Panel]:
-        """The boards of a still picture, side by side: the policy, and what else the network says of points.
+        """The boards of a still picture, side by side: the policy, by move, and what else the network says of points.
 
-        Args:
-            position: the position evaluated.
-            policy: probability by move.
-            ownership: [ysize, xsize], for the side to move; None where the network has none.
+        `ownership` is [ysize, xsize], for the side to move; None where the network has none.
         """
         raise NotImplementedError
 

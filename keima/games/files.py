@@ -27,17 +27,11 @@ READ_ERRORS = (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, 
 
 @dataclass(frozen=True)
 class GameFile:
-    """One file of game records: on disk, or a member of a zip archive.
+    """One file of game records: on disk, or a member of a zip archive."""
 
-    Attributes:
-        name: what messages call it: the path, or `archive.zip!member`.
-        path: the file on disk.
-        member: the member's name inside a zip archive, else None.
-    """
-
-    name: str
-    path: Path
-    member: str | None = None
+    name: str  # what messages call it: the path, or `archive.zip!member`
+    path: Path  # the file on disk
+    member: str | None = None  # its name inside a zip archive, else None
 
     @property
     def game(self) -> str:

@@ -51,26 +51,17 @@ class _Facet(cached_property[T]):
 
 @dataclass(frozen=True)
 class Game:
-    """One game of the house.
+    """One game of the house."""
 
-    Attributes:
-        name: as POSITIONS lines and game stores name it: "go".
-        title: as prose names it: "Go".
-        sides: the two sides in words, the one that usually moves first first: ("black", "white").
-        package: the folder, "keima.games.go".
-        letters: the two sides as positions and records name them: ("B", "W").
-        suffixes: endings of its record files, the one we write first: (".sgf",); compressed ones end in .gz besides.
-        fields: the fields of a POSITIONS line that only this game has; a line without `game` is of the game whose field
-            it has.
-    """
-
-    name: str
-    title: str
-    sides: tuple[str, str]
-    package: str
-    letters: tuple[str, str] = ("1", "2")
-    suffixes: tuple[str, ...] = ()
-    fields: tuple[str, ...] = ()
+    name: str  # as POSITIONS lines and game stores name it: "go"
+    title: str  # as prose names it: "Go"
+    sides: tuple[str, str]  # in words, the one that usually moves first first: ("black", "white")
+    package: str  # the folder, "keima.games.go"
+    letters: tuple[str, str] = ("1", "2")  # the sides as positions and records name them: ("B", "W")
+    suffixes: tuple[str, ...] = ()  # of record files, the one we write first; compressed ones end in .gz besides
+    fields: tuple[
+        str, ...
+    ] = ()  # of a POSITIONS line that only this game has: a line without `game` is then of this game
 
     kernels: ClassVar[_Facet[Kernels]] = _Facet()
     """Compiled rules."""

@@ -29,17 +29,11 @@ class Opening:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a game ended.
+    """How a game ended."""
 
-    Attributes:
-        winner: the side's number among the game's sides (0 usually moves first), None for a draw.
-        result: as the game's records write it.
-        reason: in words: "checkmate", "score (agreed)".
-    """
-
-    winner: int | None
-    result: str
-    reason: str
+    winner: int | None  # the side's number among the game's sides (0 usually moves first), None for a draw
+    result: str  # as the game's records write it
+    reason: str  # in words: "checkmate", "score (agreed)"
 
 
 Judge = Callable[..., Sequence[Any]]
@@ -79,19 +73,12 @@ class Table(Protocol):
 
 
 class Playing(Generic[P, R]):
-    """What a match asks of a game.
+    """What a match asks of a game."""
 
-    Attributes:
-        protocol: what other programs that play it speak, as a player's description begins: "gtp"; None: nothing.
-        phases: plies of a phase, and how many phases; the last one takes all that comes after.
-        scored: players may differ about the score at the end, and a third one be asked.
-        lists: endings of files that hold one opening a line.
-    """
-
-    protocol: str | None = None
-    phases: tuple[int, int] = (10, 4)
-    scored: bool = False
-    lists: tuple[str, ...] = ()
+    protocol: str | None = None  # what other programs that play it speak: "gtp"; None: nothing
+    phases: tuple[int, int] = (10, 4)  # plies of a phase, and how many; the last one takes all that comes after
+    scored: bool = False  # players may differ about the score at the end, and a third one be asked
+    lists: tuple[str, ...] = ()  # endings of files that hold one opening a line
 
     def __init__(self, position: type[P]) -> None:
         self._position = position

@@ -35,25 +35,15 @@ _READ = ("id", "game", "symmetry")
 
 @dataclass(frozen=True)
 class PositionLine:
-    """One line of a POSITIONS file, read.
+    """One line of a POSITIONS file, read."""
 
-    Attributes:
-        id: what the answer is to be labelled with.
-        game: a key of `GAMES`.
-        position: of that game.
-        symmetry: 0–7, "average", or None where the line leaves it to the command.
-        others: the line's fields that are neither read here nor null: the game's, a network's options, notes.
-        source: the file the line stands in; None if it was not read from one.
-        place: where in that file ("line 3").
-    """
-
-    id: object
-    game: str
+    id: object  # what the answer is to be labelled with
+    game: str  # a key of `GAMES`
     position: Position
-    symmetry: int | str | None = None
-    others: Mapping[str, object] = field(default_factory=dict)
-    source: str | None = None
-    place: str | None = None
+    symmetry: int | str | None = None  # 0–7, "average", or None where the line leaves it to the command
+    others: Mapping[str, object] = field(default_factory=dict)  # of the game, a network's options, notes; none null
+    source: str | None = None  # the file the line stands in
+    place: str | None = None  # where in that file ("line 3")
 
 
 @dataclass(frozen=True)

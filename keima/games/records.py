@@ -84,29 +84,17 @@ class GameRecord(Protocol):
 
 @dataclass(frozen=True)
 class PlayedGame:
-    """A game that was played here, to become a record.
+    """A game that was played here, to become a record."""
 
-    Attributes:
-        position: the last one, with the moves since the game's start.
-        names: who had the first of the game's sides, who the second.
-        result: as the game's `Playing.result` writes it.
-        event: what it was part of.
-        number: its number there.
-        opening: the name of where it began.
-        reason: how it ended, in words.
-        date: ISO.
-        notes: what else happened; commented where the game ends.
-    """
-
-    position: Position
-    names: tuple[str, str]
-    result: str
-    event: str
-    number: int
-    opening: str
-    reason: str
-    date: str
-    notes: tuple[str, ...] = ()
+    position: Position  # the last one, with the moves since the game's start
+    names: tuple[str, str]  # who had the first of the game's sides, who the second
+    result: str  # as the game's `Playing.result` writes it
+    event: str  # what it was part of
+    number: int  # its number there
+    opening: str  # the name of where it began
+    reason: str  # how it ended, in words
+    date: str  # ISO
+    notes: tuple[str, ...] = ()  # what else happened; commented where the game ends
 
 
 R = TypeVar("R", bound=GameRecord)

@@ -90,28 +90,18 @@ class Broken:
 
 @dataclass
 class ReadChunk:
-    """The games of a chunk; those of fewer than `min_moves` moves are left out.
-
-    Attributes:
-        continued: the file whose games are counted within the chunk, on from those of earlier chunks; None where
-            indices count a file's games.
-        batch: rows of the store's schema, "source" still empty; once it is finished.
-        files, indices: which game of which file each row is, from 1.
-        broken: the games that cannot be read or played.
-        short: how many games had too few moves.
-        games: how many games there were, good and bad.
-    """
+    """The games of a chunk; those of fewer than `min_moves` moves are left out."""
 
     schema: pa.Schema
     min_moves: int
-    continued: int | None = None
-    batch: pa.RecordBatch = None
+    continued: int | None = None  # the file whose games are counted on from those of earlier chunks; None: each is told
+    batch: pa.RecordBatch = None  # rows of the schema, "source" still empty; once it is finished
     rows: list[Row] = field(default_factory=list)
-    files: list[int] = field(default_factory=list)
-    indices: list[int] = field(default_factory=list)
-    broken: list[Broken] = field(default_factory=list)
-    short: int = 0
-    games: int = 0
+    files: list[int] = field(default_factory=list)  # which game of which file each row is
+    indices: list[int] = field(default_factory=list)  # from 1
+    broken: list[Broken] = field(default_factory=list)  # the games that cannot be read or played
+    short: int = 0  # how many games had too few moves
+    games: int = 0  # how many there were, good and bad
 
     def add(self, row: Row, file: int, index: int) -> None:
         """Take a game in, unless it has too few moves."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from keima.games.go.board import BLACK, EMPTY, MAX_POINTS, MAX_SIZE, WHITE, touches_chain
+from keima.games.go.board import BLACK, EMPTY, MAX_POINTS, MAX_SIZE, WALL, WHITE, points_of, touches_chain
 from keima.jit import Record, njit
 
 MAX_RUNS = MAX_SIZE * (MAX_SIZE // 2 + 1)
@@ -370,11 +370,9 @@ def _mark_pass_alive(
 @njit
 def _add_remaining_stones(b: Record, area: NDArray[np.int8]) -> None:
     """Give every stone on a point nobody owns yet its own point."""
-    for y in range(b.ysize):
-        row = (wide(y) + 1) * b.stride + 1
-        for loc in range(row, row + b.xsize):
-            if area[loc] == EMPTY:
-                area[loc] = b.stones[loc]
+    for loc in points_of(b):
+        if area[loc] == EMPTY and b.stones[loc] != WALL:
+            area[loc] = b.stones[loc]
 
 
 @njit
@@ -449,19 +447,15 @@ def _mark_independent_life(b: Record, area: NDArray[np.int8], result: NDArray[np
     """Copy the connected areas that are not in seki from `area` to `result`; returns white's minus black's number."""
     seki = np.zeros(MAX_POINTS, np.int8)
     queue = np.empty(MAX_POINTS, np.int16)
-    for y in range(b.ysize):
-        row = (wide(y) + 1) * b.stride + 1
-        for loc in range(row, row + b.xsize):
-            if area[loc] != EMPTY and seki[loc] == 0 and _is_in_seki(b, loc, area):
-                _spread(b, loc, area, seki, 1, queue)
+    for loc in points_of(b):
+        if area[loc] != EMPTY and seki[loc] == 0 and _is_in_seki(b, loc, area):
+            _spread(b, loc, area, seki, 1, queue)
     white_minus_black = 0
-    for y in range(b.ysize):
-        row = (wide(y) + 1) * b.stride + 1
-        for loc in range(row, row + b.xsize):
-            owner = area[loc]
-            if owner != EMPTY and seki[loc] == 0 and result[loc] != owner:
-                white_minus_black += 1 if owner == WHITE else -1
-                _spread(b, loc, area, result, owner, queue)
+    for loc in points_of(b):
+        owner = area[loc]
+        if owner != EMPTY and seki[loc] == 0 and result[loc] != owner:
+            white_minus_black += 1 if owner == WHITE else -1
+            _spread(b, loc, area, result, owner, queue)
     return white_minus_black
 
 
@@ -487,12 +481,8 @@ def independent_life_area(
     calculate_area(b, area, True, True, True, multi_stone_suicide_legal)
     result[:] = EMPTY
     white_minus_black = _mark_independent_life(b, area, result)
-    for y in range(b.ysize):
-        row = (wide(y) + 1) * b.stride + 1
-        for loc in range(row, row + b.xsize):
-            owner = area[loc]
-            if owner != EMPTY:
-                is_stone = owner == b.stones[loc]
-                if (keep_stones and is_stone) or (keep_territories and not is_stone):
-                    result[loc] = owner
+    for loc in points_of(b):
+        owner = area[loc]
+        if owner != EMPTY and (keep_stones if owner == b.stones[loc] else keep_territories):
+            result[loc] = owner
     return white_minus_black

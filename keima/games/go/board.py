@@ -110,6 +110,12 @@ def loc_of(x: int, y: int, xsize: int) -> int:
 
 
 @njit
+def points_of(b: Record) -> range:
+    """The points from the top left to the bottom right, and the WALL between rows; outside the board nothing is."""
+    return range(int(b.stride) + 1, (int(b.ysize) + 1) * int(b.stride))
+
+
+@njit
 def neighbour(loc: int, k: int, stride: int) -> int:
     """The point above (k = 0), left (1), right (2) or below (3) of a point, in KataGo's order."""
     if k == 0:

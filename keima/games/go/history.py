@@ -20,14 +20,15 @@ from keima.games.go.board import (
     MAX_POINTS,
     NULL_LOC,
     PASS_LOC,
+    WALL,
     WHITE,
     contains,
     copy_points,
     is_legal_ignoring_ko,
     ko_capture,
-    loc_of,
     opponent,
     player_hash,
+    points_of,
 )
 from keima.jit import Record, njit
 
@@ -107,10 +108,7 @@ HISTORY = np.dtype(
     align=True,
 )
 
-_ZERO = np.uint64(0)
-_ONE = np.uint64(1)
-_LOW_SIX = np.uint64(63)
-_SIX = np.uint64(6)
+_ZERO, _ONE, _SIX, _LOW_SIX = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(63)
 
 
 @njit
@@ -178,16 +176,10 @@ def _count_start(b: Record, h: Record) -> None:
     h.ever_occupied[:] = 0
     h.start_black = 0
     h.start_white = 0
-    for y in range(b.ysize):
-        for x in range(b.xsize):
-            loc = loc_of(x, y, b.xsize)
-            if b.stones[loc] == EMPTY:
-                continue
-            h.ever_occupied[loc] = 1
-            if b.stones[loc] == BLACK:
-                h.start_black += 1
-            else:
-                h.start_white += 1
+    for loc in points_of(b):
+        h.start_black += b.stones[loc] == BLACK
+        h.start_white += b.stones[loc] == WHITE
+        h.ever_occupied[loc] = b.stones[loc] == BLACK or b.stones[loc] == WHITE
     h.white_bonus = 0.0
     if h.scoring == SCORING_TERRITORY:  # a point for each move made, those of captured stones too
         h.white_bonus = h.start_black - h.start_white - (b.captures[WHITE] - b.captures[BLACK])
@@ -231,15 +223,9 @@ def situation_hash(b: Record, h: Record, colour: int) -> np.uint64:
 
 
 @njit
-def _may_have_occurred(h: Record, key: np.uint64) -> bool:
-    """False only if this situation is surely new."""
-    return bool((h.ko_filter[(key >> _SIX) & _LOW_SIX] >> (key & _LOW_SIX)) & _ONE == _ONE)
-
-
-@njit
 def occurrences(h: Record, key: np.uint64) -> int:
     """How often a situation stands in the list, the current one included."""
-    if not _may_have_occurred(h, key):
+    if (h.ko_filter[(key >> _SIX) & _LOW_SIX] >> (key & _LOW_SIX)) & _ONE == _ZERO:  # it is surely new
         return 0
     count = 0
     for i in range(min(h.ko_count, KO_HASHES)):
@@ -341,12 +327,10 @@ def legal_moves(b: Record, h: Record, moves: NDArray[np.int16]) -> int:
     """Write the points the side to move may play into `moves` (int16 [>= 362]), row by row, PASS_LOC last; how many."""
     count = 0
     colour = int(h.to_play)
-    for y in range(b.ysize):
-        for x in range(b.xsize):
-            loc = loc_of(x, y, b.xsize)
-            if is_legal_move(b, h, loc, colour):
-                moves[count] = loc
-                count += 1
+    for loc in points_of(b):
+        if is_legal_move(b, h, loc, colour):
+            moves[count] = loc
+            count += 1
     moves[count] = PASS_LOC
     return count + 1
 
@@ -417,24 +401,21 @@ def count_area(b: Record, h: Record, area: NDArray[np.int8]) -> int:
     if h.scoring == SCORING_TERRITORY:
         _add_standing_stones(b, h, area)
     score = -2 * groups if h.tax == TAX_ALL else 0
-    for y in range(b.ysize):
-        for x in range(b.xsize):
-            loc = loc_of(x, y, b.xsize)
-            if area[loc] == WHITE:
-                score += 1
-            elif area[loc] == BLACK:
-                score -= 1
+    for loc in points_of(b):
+        if area[loc] == WHITE:
+            score += 1
+        elif area[loc] == BLACK:
+            score -= 1
     return score
 
 
 @njit
 def _add_standing_stones(b: Record, h: Record, area: NDArray[np.int8]) -> None:
     """Give points nobody owns yet to the stones on them, if those stood when encore phase 2 began."""
-    for y in range(b.ysize):
-        for x in range(b.xsize):
-            loc = loc_of(x, y, b.xsize)
-            if area[loc] == EMPTY and (h.encore_phase < 2 or h.encore_start[loc] == b.stones[loc]):
-                area[loc] = b.stones[loc]
+    for loc in points_of(b):
+        is_given = h.encore_phase < 2 or h.encore_start[loc] == b.stones[loc]
+        if area[loc] == EMPTY and b.stones[loc] != WALL and is_given:
+            area[loc] = b.stones[loc]
 
 
 @njit

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from keima.games.go.board import EMPTY, MAX_POINTS, WHITE, loc_of, size_hash, stone_hash
+from keima.games.go.board import EMPTY, MAX_POINTS, WALL, WHITE, points_of, size_hash, stone_hash
 from keima.games.go.history import KO_SIMPLE, RECENT, is_over, legal_moves, pass_would_end_phase, score_now
 from keima.games.go.moves import play_move
 from keima.games.go.position import RECORD, Position
@@ -34,12 +34,10 @@ def prepare(p: Record, scratch: Record) -> None:
     b, h = p.board, p.history
     for t in range(RECENT):
         key = size_hash(b.xsize, b.ysize)
-        for y in range(b.ysize):
-            for x in range(b.xsize):
-                loc = loc_of(x, y, b.xsize)
-                stone = h.recent_stones[t, loc]
-                if stone != EMPTY:
-                    key ^= stone_hash(loc, stone)
+        for loc in points_of(b):
+            stone = h.recent_stones[t, loc]
+            if stone not in (EMPTY, WALL):
+                key ^= stone_hash(loc, stone)
         scratch.root_hashes[(RECENT - t) % RECENT] = key
 
 
@@ -110,11 +108,9 @@ def key(p: Record, scratch: Record, history: int) -> np.uint64:
     key = chain(key, int(4 * (h.white_bonus + h.white_handicap_bonus)) + 100_000)
     if h.encore_phase > 0 or h.ko_rule != KO_SIMPLE:
         key = chain(key ^ h.ko_block_hash, 1)
-        for y in range(b.ysize):
-            for x in range(b.xsize):
-                loc = loc_of(x, y, b.xsize)
-                if h.superko_banned[loc]:
-                    key = chain(key, loc)
+        for loc in points_of(b):
+            if h.superko_banned[loc]:
+                key = chain(key, loc)
     if history > 0:
         key = chain(key, min(h.turns, RECENT) * 16 + min(h.valid_turns, RECENT))
         for t in range(history):

@@ -33,6 +33,7 @@ from keima.games.go.board import (
     ko_capture,
     liberties_after,
     play,
+    points_of,
 )
 from keima.jit import Record, Records, njit
 
@@ -382,25 +383,21 @@ def find_ladders(
     scratch[0][0] = b
     moves = np.empty(2, np.int16)
     done = np.zeros(MAX_POINTS, np.int8)  # at a chain's head: 1 once it has been read
-    for y in range(b.ysize):
-        row = (wide(y) + 1) * b.stride + 1
-        for loc in range(row, row + b.xsize):
-            if b.stones[loc] == EMPTY:
-                continue
-            head = wide(b.head[loc])
-            if b.liberties[head] > 2 or done[head] == 1:
-                continue
-            done[head] = 1
-            if b.liberties[head] == 1:
-                if _read_in_atari(scratch, 0, loc) == _CAUGHT:
-                    _mark_chain(b, loc, laddered)
-                continue
-            count = _working_moves(scratch, loc, moves)
-            if count > 0:
+    for loc in points_of(b):
+        head = wide(b.head[loc])
+        if head == NULL_LOC or b.liberties[head] > 2 or done[head] == 1:
+            continue
+        done[head] = 1
+        if b.liberties[head] == 1:
+            if _read_in_atari(scratch, 0, loc) == _CAUGHT:
                 _mark_chain(b, loc, laddered)
-                if attacker == 3 - b.stones[loc]:
-                    for i in range(count):
-                        working[moves[i]] = 1
+            continue
+        count = _working_moves(scratch, loc, moves)
+        if count > 0:
+            _mark_chain(b, loc, laddered)
+            if attacker == 3 - b.stones[loc]:
+                for i in range(count):
+                    working[moves[i]] = 1
 
 
 @njit

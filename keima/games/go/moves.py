@@ -24,11 +24,11 @@ from keima.games.go.board import (
     is_suicide,
     ko_capture,
     ko_mark_hash,
-    loc_of,
     neighbour,
     opponent,
     play,
     player_hash,
+    points_of,
 )
 from keima.games.go.history import (
     _ZERO,
@@ -166,11 +166,9 @@ def _play_on_board(b: Record, h: Record, loc: int, colour: int) -> None:
         h.capture_colours[slot] = colour
         h.capture_count += 1
         b.ko = NULL_LOC
-    for y in range(b.ysize):
-        for x in range(b.xsize):
-            point = loc_of(x, y, b.xsize)
-            if b.stones[point] == EMPTY:
-                _set_ko_blocked(h, point, 0)
+    for point in points_of(b):
+        if b.stones[point] == EMPTY:
+            _set_ko_blocked(h, point, 0)
 
 
 @njit
@@ -209,13 +207,10 @@ def _find_superko_bans(b: Record, h: Record) -> None:
     if h.ko_rule == KO_SIMPLE:
         return
     side = player_hash(opponent(colour)) if h.ko_rule == KO_SITUATIONAL else _ZERO
-    for y in range(b.ysize):
-        for x in range(b.xsize):
-            loc = loc_of(x, y, b.xsize)
-            banned = 0
-            if b.stones[loc] == EMPTY and _could_repeat(b, h, loc, colour):
-                banned = 1 if occurrences(h, hash_after(b, loc, colour) ^ side) > 0 else 0
-            h.superko_banned[loc] = banned
+    for loc in points_of(b):
+        h.superko_banned[loc] = 0
+        if b.stones[loc] == EMPTY and _could_repeat(b, h, loc, colour):
+            h.superko_banned[loc] = occurrences(h, hash_after(b, loc, colour) ^ side) > 0
 
 
 @njit

@@ -47,21 +47,13 @@ _SYMBOLS = ".XO"
 
 @dataclass(frozen=True, eq=False)
 class Position:
-    """A position; made by `start`, `play`, `from_moves` or `from_json`.
-
-    Attributes:
-        rules: the rules of the game.
-        komi: points White gets; handicap and button points are not in it.
-        setup: the stones the game started with, as ("B", "D4") pairs.
-        moves: the moves since, as ("B", "Q16") pairs; a pass is ("B", "pass").
-        record: RECORD [1], what kernels and encoders read; read-only.
-    """
+    """A position; made by `start`, `play`, `from_moves` or `from_json`."""
 
     rules: Rules
-    komi: float
-    setup: tuple[tuple[str, str], ...]
-    moves: tuple[tuple[str, str], ...]
-    record: NDArray[Any]
+    komi: float  # points White gets; handicap and button points are not in it
+    setup: tuple[tuple[str, str], ...]  # the stones the game started with, as ("B", "D4") pairs
+    moves: tuple[tuple[str, str], ...]  # since then, as ("B", "Q16") pairs; a pass is ("B", "pass")
+    record: NDArray[Any]  # RECORD [1], what kernels and encoders read; read-only
     game: ClassVar[str] = "go"
 
     @classmethod

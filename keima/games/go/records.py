@@ -64,45 +64,27 @@ class Edit:
 
 @dataclass(frozen=True)
 class GameRecord:
-    """One game of Go as a record tells it.
-
-    Attributes:
-        xsize, ysize: columns and rows.
-        rules: the rules played under.
-        komi: points White gets for moving second.
-        handicap: vertices of Black's handicap stones, on the board before the first move.
-        black_setup, white_setup: other stones on the board before the first move (problems, teaching games).
-        to_play: "B" or "W", who moves first.
-        moves: (colour, vertex) of each move of the main line; vertex in GTP form ("Q16") or "pass".
-        edits: changes of the board in mid-game, in order; most games have none.
-        result: as written: "B+3.5", "W+Resign", "0", "Void", "" if unknown.
-        players, ranks: by colour, "B" and "W"; "" if unknown.
-        date, event: as written.
-        comments: by move number; 0 is the comment before the first move.
-        source: the file the record came from.
-        index: which game of that file, from 1.
-        notes: what was taken from a bent record, and how, in words.
-    """
+    """One game of Go as a record tells it."""
 
     xsize: int
     ysize: int
     rules: Rules
-    komi: float
-    handicap: tuple[str, ...] = ()
-    black_setup: tuple[str, ...] = ()
+    komi: float  # points White gets for moving second
+    handicap: tuple[str, ...] = ()  # vertices of Black's handicap stones, on the board before the first move
+    black_setup: tuple[str, ...] = ()  # other stones on the board before the first move (problems, teaching games)
     white_setup: tuple[str, ...] = ()
-    to_play: str = "B"
-    moves: tuple[tuple[str, str], ...] = ()
-    edits: tuple[Edit, ...] = ()
-    result: str = ""
-    players: Mapping[str, str] = field(default_factory=dict)
-    ranks: Mapping[str, str] = field(default_factory=dict)
-    date: str = ""
+    to_play: str = "B"  # "B" or "W", who moves first
+    moves: tuple[tuple[str, str], ...] = ()  # (colour, vertex) of the main line; "Q16" or "pass"
+    edits: tuple[Edit, ...] = ()  # changes of the board in mid-game, in order; most games have none
+    result: str = ""  # as written: "B+3.5", "W+Resign", "0", "Void", "" if unknown
+    players: Mapping[str, str] = field(default_factory=dict)  # by colour, "B" and "W"; "" if unknown
+    ranks: Mapping[str, str] = field(default_factory=dict)  # likewise
+    date: str = ""  # as written, as `event`
     event: str = ""
-    comments: Mapping[int, str] = field(default_factory=dict)
+    comments: Mapping[int, str] = field(default_factory=dict)  # by move number; 0 is before the first move
     source: str = ""
-    index: int = 1
-    notes: tuple[str, ...] = ()
+    index: int = 1  # which game of the source, from 1
+    notes: tuple[str, ...] = ()  # what was taken from a bent record, and how, in words
 
     game: ClassVar[str] = "go"
 
@@ -439,7 +421,8 @@ def _edits(record: GameRecord, setups: Sequence[Setup], points: Mapping[bytes, s
         before = {vertex: colour for colour, vertex in position.on_board()}
         wanted = dict.fromkeys(_point_list(node.get("AE", ()), points, "AE"), "")
         for name, colour in (("AB", "B"), ("AW", "W")):
-            wanted |= dict.fromkeys(_point_list(node.get(name, ()), points, name), colour)
+            added = dict.fromkeys(_point_list(node.get(name, ()), points, name), colour)
+            wanted = {vertex: was for vertex, was in wanted.items() if vertex not in added} | added
         changed = tuple((colour, vertex) for vertex, colour in wanted.items() if before.get(vertex, "") != colour)
         if changed:
             edits.append(Edit(number, changed, _COLOURS.get(_text(node, "PL").strip().upper())))

@@ -41,19 +41,12 @@ _CANDIDATES = ("cp932", "gb18030", "cp949", "cp950")
 
 @dataclass(frozen=True)
 class RawGame:
-    """The bytes of one game in a stream.
+    """The bytes of one game in a stream."""
 
-    Attributes:
-        index: 1 for the first game of its file.
-        line: the line of the file it starts on, from 1.
-        data: the game, from its `(` to its `)`.
-        problem: why these bytes cannot be a whole game; empty if they may be.
-    """
-
-    index: int
-    line: int
-    data: bytes
-    problem: str = ""
+    index: int  # 1 for the first game of its file
+    line: int  # of the file, where it starts, from 1
+    data: bytes  # from its `(` to its `)`
+    problem: str = ""  # why these bytes cannot be a whole game
 
 
 def split_games(stream: IO[bytes]) -> Iterator[RawGame]:

@@ -186,11 +186,7 @@ def _count(records: Records, leads: NDArray[np.float32]) -> None:
 
 
 class GoArchive(Archive):
-    """SGF into rows, rows into arrays.
-
-    Args:
-        fast: scan plain games with a kernel; without it the rows are the same, later.
-    """
+    """SGF into rows, rows into arrays; what is not `fast` reads plain games without a kernel, to the same rows."""
 
     schema = SCHEMA
     games = GoGames

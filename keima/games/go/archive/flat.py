@@ -7,10 +7,11 @@ the side of the next move, the history begins anew, as `keima.games.go.position`
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -95,21 +96,10 @@ class GoColumns(ArrayColumns):
         return {"rules": list(self.rules.numbers), "ranks": list(self.ranks.numbers)}
 
 
-class _Arrays(NamedTuple):
-    """G games as kernels read them; the fields are those of `GoGames`, but `rules` a table of numbers."""
-
-    moves: NDArray[np.uint16]  # [total]
-    start: NDArray[np.int64]  # [G + 1]
-    setup: NDArray[np.uint16]
-    setup_start: NDArray[np.int64]  # [G + 1]
-    to_play_first: NDArray[np.uint8]  # [G]
-    xsize: NDArray[np.uint8]  # [G]
-    ysize: NDArray[np.uint8]  # [G]
-    rules_index: NDArray[np.uint16]  # [G], row of `rules`
-    rules: NDArray[np.int32]  # [R, 7]: ko, scoring, tax, suicide, button, handicap bonus, friendly pass
-    komi: NDArray[np.float32]  # [G]
-    score: NDArray[np.float32]  # [G]
-    winner: NDArray[np.int8]  # [G]
+_Arrays = namedtuple(
+    "_Arrays", "moves start setup setup_start to_play_first xsize ysize rules_index rules komi score winner"
+)
+"""G games as kernels read them; the fields are those of `GoGames`, but `rules` int32 [R, 7] of `Rules.numbers`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -126,37 +116,24 @@ class GoGames(FlatGames):
     Of the scored games of one server's month 2 % are believed, and in three of four some points are settled. Taking off
     the chains that random playouts give to the other side raised the 2 % to 5 %, at 6 ms a game: not worth having.
     Whoever needs the owners of games that people counted by agreement should estimate them with a network.
-
-    Attributes:
-        setup: uint16 [S]: stones on the board before the first move, packed like moves.
-        setup_start: int64 [G + 1]: game g's are `setup[setup_start[g]:setup_start[g + 1]]`.
-        to_play_first: uint8 [G]: 0 Black, 1 White moves first.
-        xsize, ysize: uint8 [G], columns and rows.
-        rules_index: uint16 [G], into `rules`.
-        rules: the rule sets met.
-        komi: float32 [G], points for White.
-        handicap: uint8 [G], stones.
-        score: float32 [G]: Black's final lead in points, NaN unknown.
-        black_rank, white_rank: uint16 [G], into `ranks`.
-        ranks: the ranks met, as written; "" is unknown.
     """
 
     game = "go"
     tells = FlatGames.tells | {"score", "ownership"}
 
-    setup: NDArray[np.uint16]
-    setup_start: NDArray[np.int64]
-    to_play_first: NDArray[np.uint8]
-    xsize: NDArray[np.uint8]
-    ysize: NDArray[np.uint8]
-    rules_index: NDArray[np.uint16]
-    rules: tuple[Rules, ...]
-    komi: NDArray[np.float32]
-    handicap: NDArray[np.uint8]
-    score: NDArray[np.float32]
-    black_rank: NDArray[np.uint16]
-    white_rank: NDArray[np.uint16]
-    ranks: tuple[str, ...]
+    setup: NDArray[np.uint16]  # stones on the board before the first move, packed like moves
+    setup_start: NDArray[np.int64]  # [G + 1]: game g's are `setup[setup_start[g]:setup_start[g + 1]]`
+    to_play_first: NDArray[np.uint8]  # [G]: 0 Black, 1 White moves first
+    xsize: NDArray[np.uint8]  # [G], columns
+    ysize: NDArray[np.uint8]  # [G], rows
+    rules_index: NDArray[np.uint16]  # [G], into `rules`
+    rules: tuple[Rules, ...]  # the rule sets met
+    komi: NDArray[np.float32]  # [G], points for White
+    handicap: NDArray[np.uint8]  # [G], stones
+    score: NDArray[np.float32]  # [G]: Black's final lead in points, NaN unknown
+    black_rank: NDArray[np.uint16]  # [G], into `ranks`
+    white_rank: NDArray[np.uint16]  # [G], into `ranks`
+    ranks: tuple[str, ...]  # those met, as written; "" is unknown
 
     @classmethod
     def load(
@@ -169,9 +146,7 @@ class GoGames(FlatGames):
     @cached_property
     def _arrays(self) -> _Arrays:
         rules = np.array([rules.numbers() for rules in self.rules], np.int32).reshape(len(self.rules), 7)
-        arrays = (self.moves, self.start, self.setup, self.setup_start, self.to_play_first, self.xsize, self.ysize)
-        rest = (self.rules_index, rules, self.komi, self.score, self.winner)
-        return _Arrays(*(plain(array) for array in (*arrays, *rest)))
+        return _Arrays(*(plain(rules if name == "rules" else getattr(self, name)) for name in _Arrays._fields))
 
     def replay(self, chosen: NDArray[np.int64], turns: NDArray[np.int64], records: Records) -> None:
         """See `FlatGames`; `records` are RECORD."""

@@ -180,12 +180,7 @@ def replay(b: Record, moves: NDArray[np.uint16], setup: NDArray[np.uint16], xsiz
 
 
 class GoReader:
-    """Reads games one after another, and keeps what reading them shares.
-
-    Args:
-        rules: rules to assume where a record names none or unknown ones.
-        fast: use the scanner for plain games. Without it the rows are the same, later.
-    """
+    """Reads games one after another, by these rules where a record names none that are known; `fast`: uses `scan`."""
 
     def __init__(self, rules: str | None = None, fast: bool = True) -> None:
         self.rules = rules
@@ -250,17 +245,13 @@ def _scan_codes(xsize: int, ysize: int) -> dict[str, int]:
     return points | {"pass": _SCAN_PASS}
 
 
-@lru_cache(maxsize=64)
-def _point_codes(xsize: int, ysize: int) -> dict[str, int]:
-    """GTP vertex → row · xsize + column, as stones are packed."""
-    return {f"{COLUMNS[x]}{ysize - y}": y * xsize + x for y in range(ysize) for x in range(xsize)}
-
-
 def _packed_setup(record: GameRecord) -> NDArray[np.uint16]:
     """The stones on the board before the first move, packed."""
-    points = _point_codes(record.xsize, record.ysize)
-    black = [points[vertex] for vertex in (*record.handicap, *record.black_setup)]
-    return np.array(black + [points[vertex] | WHITE_BIT for vertex in record.white_setup], np.uint16)
+    codes = _scan_codes(record.xsize, record.ysize)
+    stones = [codes[vertex] for vertex in (*record.handicap, *record.black_setup, *record.white_setup)]
+    packed = np.array([code // 32 * record.xsize + code % 32 for code in stones], np.uint16)
+    packed[len(stones) - len(record.white_setup) :] |= WHITE_BIT
+    return packed
 
 
 _RESULT = re.compile(
