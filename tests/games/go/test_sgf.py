@@ -161,6 +161,11 @@ class TestSetup:
         assert (twice.to_play, record.final()) == ("W", twice)
         assert parse_sgf(write_sgf(record)) == replace(record, notes=())
 
+    def test_a_point_set_up_twice_at_once_is_what_it_was_made_last(self) -> None:
+        record = parse_sgf("(;SZ[9];B[ee];AB[cc]AW[cc][gg]AE[cc][ee])")
+        assert record.edits == (Edit(1, (("", "E5"), ("W", "C7"), ("W", "G3")), None),)
+        assert parse_sgf(write_sgf(record)) == replace(record, notes=())
+
     def test_setup_in_mid_game_that_cannot_stand_is_refused(self) -> None:
         with pytest.raises(BadRecord, match="no liberty"):
             parse_sgf("(;SZ[9];B[ba];AW[aa]AB[ab];W[ee])")
