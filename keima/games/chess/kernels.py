@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +10,8 @@ from numpy.typing import NDArray
 from keima.games.chess import board
 from keima.games.chess.attacks import LIGHT, ZERO, popcount
 from keima.games.kernels import ONGOING as GOES_ON
-from keima.games.kernels import Kernels, chain, moves_since
+from keima.games.kernels import Kernels, chain
 from keima.jit import Record, Records, njit
-
-if TYPE_CHECKING:
-    from keima.games.chess.position import Position
 
 ONGOING, CHECKMATE, STALEMATE, INSUFFICIENT, FIFTY_MOVES, THREEFOLD = range(6)
 MATE_MOVES = 3
@@ -173,12 +169,6 @@ def forced_win(p: Record, scratch: Record) -> tuple[int, int]:
     return -1, 0
 
 
-def moves_between(old: Position, new: Position) -> list[str] | None:
-    """The moves that lead from one position to another of the same game; None where none do."""
-    same = (old.start_fen, old.chess960) == (new.start_fen, new.chess960)
-    return moves_since(old, new) if same else None
-
-
 KERNELS = Kernels(
     dtype=board.STATE,
     max_moves=board.MAX_MOVES,
@@ -194,7 +184,7 @@ KERNELS = Kernels(
     cycle=cycle,
     wins_at_once=wins_at_once,
     forced_win=forced_win,
-    moves_between=moves_between,
+    moves_between=lambda old, new: old.moves_to(new),
 )
 
 

@@ -18,6 +18,7 @@ from keima.errors import BadPosition, IllegalMove
 from keima.games import fields as read
 from keima.games.chess import board
 from keima.games.chess.kernels import insufficient_material
+from keima.games.kernels import moves_since
 from keima.jit import Records
 
 if TYPE_CHECKING:
@@ -152,6 +153,11 @@ class Position:
         """The kernel's code of a UCI move, −1 if it is not legal here."""
         wanted = uci_code(move)
         return int(board.find_move(self.record[0], wanted, np.empty(board.MAX_MOVES, np.uint16))) if wanted >= 0 else -1
+
+    def moves_to(self, later: Position) -> list[str] | None:
+        """The moves that lead from here to another position of the same game; None where none do."""
+        same = (self.start_fen, self.chess960) == (later.start_fen, later.chess960)
+        return moves_since(self, later) if same else None
 
     def name(self, code: int, side: int) -> str:
         """The UCI name of a kernel's move made by `side` (0 white, 1 black); castling as `chess960` says."""

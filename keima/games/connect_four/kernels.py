@@ -14,17 +14,14 @@ The board is kept from the side to move: `own` are its discs, `other` those of t
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keima.games.kernels import ONGOING as GOES_ON
 from keima.games.kernels import Kernels, mix
+from keima.games.position import Position
 from keima.jit import Record, njit
-
-if TYPE_CHECKING:
-    from keima.games.connect_four.position import Position
 
 NAMES = "abcdefg"
 """The columns, from the left."""

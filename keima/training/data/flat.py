@@ -14,10 +14,10 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,9 +25,6 @@ import pyarrow as pa
 from keima.errors import BadStore, KeimaError
 from keima.games.archive import FlatGames
 from keima.games.game import GAMES
-
-if TYPE_CHECKING:
-    from keima.training.data.store import GameStore
 
 _FORMAT = "1"
 _MOVES, _ARRAYS, _TEXTS = "moves.bin", "arrays.npz", "texts.json"
@@ -47,7 +44,17 @@ def reading(file: Path) -> Iterator[None]:
         raise BadStore(f"cannot be read: {reason}", source=str(file)) from error
 
 
-def flatten(store: GameStore) -> FlatGames:
+class Stored(NamedTuple):
+    """What a store's arrays are made of."""
+
+    path: Path
+    game: str
+    files: tuple[Path, ...]
+    games: int
+    batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
+
+
+def flatten(store: Stored) -> FlatGames:
     """The store's flat arrays, from its cache if that fits the files as they are, else made anew; or a BadStore."""
     fingerprint = _fingerprint(store)
     failure: OSError | None = None
@@ -64,7 +71,7 @@ def flatten(store: GameStore) -> FlatGames:
     raise BadStore(message, source=str(store.path))
 
 
-def _fingerprint(store: GameStore) -> str:
+def _fingerprint(store: Stored) -> str:
     digest = hashlib.sha256(_FORMAT.encode())
     for file in store.files:
         with reading(file), file.open("rb") as stream:
@@ -89,7 +96,7 @@ def _places(path: Path) -> Iterator[Path]:
             yield shared / f"{name}.cache"
 
 
-def _build(store: GameStore, place: Path, folder: Path) -> None:
+def _build(store: Stored, place: Path, folder: Path) -> None:
     """Make the arrays in a new folder beside `folder`, which it then becomes; older ones are removed."""
     place.mkdir(exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=".making-", dir=place))
@@ -115,7 +122,7 @@ def _is_recent(folder: Path) -> bool:
         return False
 
 
-def _write_arrays(store: GameStore, folder: Path) -> None:
+def _write_arrays(store: Stored, folder: Path) -> None:
     columns = GAMES[store.game].archive.columns()
     with (folder / _MOVES).open("wb") as moves:
         for batch in store.batches(columns.names):
@@ -123,8 +130,8 @@ def _write_arrays(store: GameStore, folder: Path) -> None:
                 packed = columns.add(batch)
             moves.write(packed)
     arrays, texts = columns.finish()
-    if columns.games != len(store):
-        raise BadStore(f"damaged: {columns.games} rows, where its files say {len(store)}", source=str(store.path))
+    if columns.games != store.games:
+        raise BadStore(f"damaged: {columns.games} rows, where its files say {store.games}", source=str(store.path))
     np.savez(folder / _ARRAYS, allow_pickle=False, **arrays)
     (folder / _TEXTS).write_text(json.dumps(texts), encoding="utf-8")
     for name in (_MOVES, _ARRAYS, _TEXTS):

@@ -29,7 +29,7 @@ from keima.games.archive import FlatGames
 from keima.games.game import GAMES
 from keima.games.rows import VERSION, numbers, unpacked, value_counts
 from keima.plain import Data
-from keima.training.data.flat import flatten, reading
+from keima.training.data.flat import Stored, flatten, reading
 
 ROW_GROUP = 8192
 """Games a row group; what is held in memory while a store is written or read through."""
@@ -105,7 +105,7 @@ class GameStore:
         Raises:
             BadStore: damaged data, or there is nowhere to keep the arrays.
         """
-        return flatten(self)
+        return flatten(Stored(self.path, self.game, self.files, len(self), self.batches))
 
     def info(self) -> Data:
         """Counts over all games as JSON; each mapping from the most frequent down, dates and Elo in order.
