@@ -87,12 +87,7 @@ class Game:
         return self.sides[self.letters.index(letter)]
 
     def from_json(self, fields: Mapping[str, object]) -> Position:
-        """The position of a POSITIONS line's fields.
-
-        Raises:
-            BadPosition: a field is missing, of the wrong kind or out of range; the message names it.
-            IllegalMove: a move breaks the rules; the message names its number.
-        """
+        """The position of a POSITIONS line's fields; see `Position.from_json`."""
         return self.position.from_json(fields)
 
 

@@ -141,11 +141,9 @@ class Playing(Generic[P, R]):
         return verdict or Verdict(None, self.result(None), f"{table.limit} plies without an end")
 
     def result(self, winner: int | None, how: str = "") -> str:
-        """A result as the game's records write it.
+        """A result as the game's records write it; `winner` is the side's number, None for a draw.
 
-        Args:
-            winner: the side's number, None for a draw.
-            how: "R" resignation, "T" time, "F" forfeit; "" by the rules. Many formats do not tell, nor does this one.
+        `how`: "R" resignation, "T" time, "F" forfeit; "" by the rules. Many formats do not tell, nor does this one.
         """
         return "1/2-1/2" if winner is None else ("1-0", "0-1")[winner]
 

@@ -111,12 +111,7 @@ def parse_json(line: bytes | str) -> dict[str, object]:
 
 
 def parse_position(fields: Mapping[str, object], identity: object = None) -> PositionLine:
-    """A position from a line's fields.
-
-    Raises:
-        BadPosition: a field is missing, of the wrong kind or out of range; the message names it.
-        IllegalMove: a move breaks the rules; the message names its number.
-    """
+    """A position from a line's fields. Raises as `Position.from_json`."""
     name = fields["game"] if "game" in fields else _game_by_field(fields)
     if not isinstance(name, str) or name not in GAMES:
         *most, last = (json.dumps(known) for known in GAMES)

@@ -20,13 +20,8 @@ from keima.errors import BadPosition
 from keima.games.kernels import GOLDEN, mix
 from keima.jit import Record, Records, njit
 
-EMPTY = 0
-BLACK = 1
-WHITE = 2
-WALL = 3
-
-MIN_SIZE = 2
-MAX_SIZE = 19
+EMPTY, BLACK, WHITE, WALL = 0, 1, 2, 3
+MIN_SIZE, MAX_SIZE = 2, 19
 MAX_POINTS = (MAX_SIZE + 1) * (MAX_SIZE + 2) + 1
 """Length of every per-point array of a board of any size: 421."""
 

@@ -42,10 +42,7 @@ NODE_BUDGET = 25000
 
 MAX_DEPTH = MAX_SIZE * MAX_SIZE * 3 // 2 + 2
 
-_FREE = 0
-_CAUGHT = 1
-_OPEN = 2
-_OUT_OF_BUDGET = 3
+_FREE, _CAUGHT, _OPEN, _OUT_OF_BUDGET = 0, 1, 2, 3
 
 _FRAME = np.dtype(
     [

@@ -252,8 +252,7 @@ class Position:
 
         Raises:
             BadPosition: a colour other than "B" and "W".
-            IllegalMove: no such point, an occupied one, a stone that would at once have no liberty; with `strict`, any
-                move the rules forbid.
+            IllegalMove: no such point, an occupied one, a stone without liberty; with `strict`, what the rules forbid.
         """
         return self._play_all([(_colour(colour), vertex)], strict)
 

@@ -40,16 +40,11 @@ _RULES_NAMES = {
 
 @dataclass(frozen=True)
 class Edit:
-    """Stones put on or taken off the board in mid-game (AB, AW, AE), after so many moves.
+    """Stones put on or taken off the board in mid-game (AB, AW, AE), after so many moves."""
 
-    Attributes:
-        stones: (colour, vertex) of what changes; the colour "" takes a stone off.
-        to_play: who moves next, if the record says so.
-    """
-
-    after: int
-    stones: tuple[tuple[str, str], ...]
-    to_play: str | None = None
+    after: int  # how many moves were made before
+    stones: tuple[tuple[str, str], ...]  # (colour, vertex) of what changes; the colour "" takes a stone off
+    to_play: str | None = None  # who moves next, if the record says so
 
     def apply(self, position: Position) -> Position:
         """The position with the stones changed: a game of its own, without the history before, as in KataGo.

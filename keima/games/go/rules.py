@@ -37,19 +37,15 @@ class Rules:
             (positional, but a pass lifts all bans).
         scoring: "AREA" or "TERRITORY".
         tax: who is not paid for eyes: "NONE", "SEKI" (groups in seki) or "ALL" (two points from each living group too).
-        suicide: a move may take its own chain of more than one stone off the board.
-        has_button: the first pass takes half a point.
-        white_handicap_bonus: points White gets for N handicap stones: "0", "N" or "N-1".
-        friendly_pass_ok: dead stones need not be captured before passing; advice to engines, not a rule of the game.
     """
 
     ko: str = "POSITIONAL"
     scoring: str = "AREA"
     tax: str = "NONE"
-    suicide: bool = True
-    has_button: bool = False
-    white_handicap_bonus: str = "0"
-    friendly_pass_ok: bool = False
+    suicide: bool = True  # a move may take its own chain of more than one stone off the board
+    has_button: bool = False  # the first pass takes half a point
+    white_handicap_bonus: str = "0"  # points White gets for N handicap stones: "0", "N" or "N-1"
+    friendly_pass_ok: bool = False  # dead stones need not be captured before passing; advice to engines, not a rule
 
     def __post_init__(self) -> None:
         for field in fields(self):

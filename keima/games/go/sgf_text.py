@@ -154,10 +154,8 @@ def declared_charset(data: bytes) -> str | None:
 def guess_encoding(data: bytes, declared: str | None = None) -> str:
     """The encoding of SGF bytes: UTF-8 if they are, else as declared, else the likeliest East Asian one, else Latin-1.
 
-    Args:
-        data: a game or the beginning of a file; may end inside a character.
-        declared: the codec its `CA` property names; believed unless the bytes contradict it. Latin-1, which SGF
-            assumes where nothing is declared, fits any bytes, so it is believed last.
+    The bytes may end inside a character. `declared`, the codec their `CA` names, is believed unless they contradict it;
+    Latin-1, which SGF assumes where nothing is declared, fits any bytes, so it is believed last.
     """
     if _fits(data, "utf-8"):
         return "utf-8"

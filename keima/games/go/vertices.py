@@ -83,9 +83,7 @@ def vertex_table(xsize: int, ysize: int) -> tuple[str, ...]:
 def fixed_handicap(stones: int, size: tuple[int, int]) -> tuple[str, ...]:
     """The customary points of 2 to 9 handicap stones (GTP 2 `fixed_handicap`); empty where there is no custom.
 
-    Args:
-        stones: how many.
-        size: (xsize, ysize), from 7 on; even sizes know corner stones only.
+    `size` is (xsize, ysize), from 7 on; even sizes know corner stones only.
     """
     xsize, ysize = size
     if min(size) < 7 or stones not in range(2, 10) or (stones > 4 and (xsize % 2 == 0 or ysize % 2 == 0)):
@@ -102,10 +100,7 @@ def fixed_handicap(stones: int, size: tuple[int, int]) -> tuple[str, ...]:
     return tuple([*points, tengen] if stones % 2 else points)
 
 
-SYMMETRIES = 8
-FLIP_ROWS = 1
-FLIP_COLUMNS = 2
-TRANSPOSE = 4
+SYMMETRIES, FLIP_ROWS, FLIP_COLUMNS, TRANSPOSE = 8, 1, 2, 4
 
 
 def inverse(symmetry: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keima.errors import IllegalMove
@@ -11,6 +11,7 @@ from keima.games.go import vertices
 from keima.games.go.board import MAX_POINTS, NULL_LOC, PASS_LOC, loc_of
 
 
+@settings(deadline=None)  # the first call may compile `loc_of`
 @given(st.integers(2, 19), st.integers(2, 19), st.data())
 def test_every_name_leads_back_to_its_point(xsize: int, ysize: int, data: st.DataObject) -> None:
     x, y = data.draw(st.integers(0, xsize - 1)), data.draw(st.integers(0, ysize - 1))
