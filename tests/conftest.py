@@ -34,7 +34,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = pytest.TestReport.from_item_and_call(item, call)
     lacks = call.excinfo is not None and str(call.excinfo.value).removeprefix("Skipped: ").startswith("this processor")
     needs = "reference" in getattr(item, "fixturenames", ()) or item.get_closest_marker("reference") is not None
-    if report.skipped and not hasattr(report, "wasxfail") and needs and not lacks and (reference_folder() / "golden").is_dir():
+    unseen = report.skipped and not hasattr(report, "wasxfail") and needs and not lacks
+    if unseen and (reference_folder() / "golden").is_dir():
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} skipped, though the reference data are there: {report.longrepr}"
     return report
