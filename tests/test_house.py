@@ -72,7 +72,7 @@ def test_nothing_outside_names_a_game_or_a_system() -> None:
 
 
 def test_no_file_imports_in_a_circle() -> None:
-    graph = grimp.build_graph("keima", cache_dir=None, exclude_type_checking_imports=True)
+    graph = grimp.build_graph("keima", cache_dir=None)
     imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     assert [module for module in sorted(imports) if module in _reached(imports, module)] == []
 

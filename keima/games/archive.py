@@ -21,9 +21,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from keima.errors import BadRecord, BadRequest
-from keima.games.files import GameFile
 from keima.games.position import Position
 from keima.games.rows import UNKNOWN_WINNER, ArrayColumns, Chunk, Counts, Piece, ReadChunk, Row
+from keima.games.streams import GameFile
 from keima.jit import Records
 from keima.plain import Data
 

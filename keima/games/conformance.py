@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from keima.errors import BadRecord, BadRequest, ConformanceError, IllegalMove
-from keima.games.files import GameFile
 from keima.games.game import Game, get_game, stack
 from keima.games.kernels import NO_KEY, ONGOING
 from keima.games.position import Position
 from keima.games.records import GameRecord, PlayedGame
+from keima.games.streams import GameFile
 from keima.jit import Records
 
 NONSENSE = ("", "?", "no such move", "\x00")

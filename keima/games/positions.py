@@ -24,9 +24,9 @@ from typing import IO
 
 from keima.errors import BadPosition, KeimaError
 from keima.games.fields import kind, shown, wrong
-from keima.games.files import READ_ERRORS, open_stream
 from keima.games.game import GAMES
 from keima.games.position import Position
+from keima.games.streams import READ_ERRORS, open_stream
 
 MAX_LINE = 4 << 20
 """A longer line is no position; refused before it is parsed."""

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keima.errors import BadRecord, BadRequest, KeimaError, UnsupportedPosition
-from keima.games.files import GameFile
+from keima.games.files import stem_of
 from keima.games.records import GameRecord
+from keima.games.streams import GameFile
 from keima.plain import Data
 from keima.review.analysis import Judge, review_game, review_key
 from keima.review.games import ReviewGame, open_game
@@ -81,7 +82,7 @@ def plan(records: Sequence[Record], output: str) -> list[Task]:
 def _page_name(record: Record, taken: dict[str, int]) -> str:
     """A name after the record's file, with the game's number from the second on, and never the same one twice."""
     name = (record.source or "game").rsplit("!", 1)[-1]
-    stem, index = GameFile(name, Path(name)).stem, getattr(record, "index", 1)
+    stem, index = stem_of(GameFile(name, Path(name))), getattr(record, "index", 1)
     base = stem if index == 1 else f"{stem}-{index}"
     taken[base] = taken.get(base, 0) + 1
     return f"{base}.html" if taken[base] == 1 else f"{base}~{taken[base]}.html"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keima.errors import BadRecord, BadRequest, KeimaError
-from keima.games.files import find_game_files, read_file
+from keima.games.files import find_game_files, game_of_file, read_file, stem_of
 from keima.games.game import GAMES
 from keima.games.playing import Opening
 from keima.games.position import Position
@@ -115,8 +115,8 @@ def _record_openings(path: str, start: Position, plies: int | None) -> Iterator[
     for file in find_game_files([path]):
         if isinstance(file, BadRecord):
             raise file
-        if file.game != game.name:
-            raise BadRecord(f"holds games of {file.game}; this match is {game.name}", source=file.name)
+        if (its := game_of_file(file)) != game.name:
+            raise BadRecord(f"holds games of {its}; this match is {game.name}", source=file.name)
         for number, record in enumerate(read_file(file), 1):
             if isinstance(record, BadRecord):
                 raise record
@@ -126,7 +126,7 @@ def _record_openings(path: str, start: Position, plies: int | None) -> Iterator[
                 raise BadRecord(error.message, source=file.name, place=f"game {number}") from error
             if position.is_over:
                 raise BadRecord("the game is over; take fewer moves of it", source=file.name, place=f"game {number}")
-            yield Opening(record.event or f"{file.stem} {number}", position)
+            yield Opening(record.event or f"{stem_of(file)} {number}", position)
 
 
 def _listed_openings(path: str, start: Position) -> Iterator[Opening]:

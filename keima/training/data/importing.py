@@ -23,9 +23,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from keima.errors import BadRecord, BadRequest, BadStore, KeimaError
-from keima.games.files import GameFile, find_game_files
+from keima.games.files import find_game_files, game_of_file
 from keima.games.game import GAMES, get_game
 from keima.games.rows import Broken, Chunk, ReadChunk
+from keima.games.streams import GameFile
 from keima.jit import njit
 from keima.training.data.store import check_output, writing
 
@@ -142,11 +143,11 @@ class _Sources:
             for file in find_game_files([path]):
                 if isinstance(file, BadRecord):
                     found.broken.append((file.source or str(path), file.message))
-                elif game in (None, file.game):
-                    found.game = found.game or file.game
-                    if file.game != found.game:
+                elif game in (None, its := game_of_file(file)):
+                    found.game = found.game or its
+                    if its != found.game:
                         first = f"{found.files[0].name} is {found.game}; choose with --game"
-                        raise BadRequest(f"a store holds one game, but {file.name} is {file.game} and {first}")
+                        raise BadRequest(f"a store holds one game, but {file.name} is {its} and {first}")
                     found.files.append(file)
                     folder = path if Path(path).is_dir() else Path(path).parent  # else the bare name
                     found.names.append(os.path.relpath(file.name, folder).replace(os.sep, "/"))

@@ -9,7 +9,7 @@ import numpy as np
 from keima.games.connect_four.archive import ARCHIVE, SCHEMA
 from keima.games.connect_four.kernels import RECORD
 from keima.games.connect_four.position import Position
-from keima.games.files import GameFile
+from keima.games.streams import GameFile
 
 TEXT = """[First "Ada"]
 [Second "Bob"]
