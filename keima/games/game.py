@@ -59,9 +59,7 @@ class Game:
     package: str  # the folder, "keima.games.go"
     letters: tuple[str, str] = ("1", "2")  # the sides as positions and records name them: ("B", "W")
     suffixes: tuple[str, ...] = ()  # of record files, the one we write first; compressed ones end in .gz besides
-    fields: tuple[
-        str, ...
-    ] = ()  # of a POSITIONS line that only this game has: a line without `game` is then of this game
+    fields: tuple[str, ...] = ()  # that only this game has: a POSITIONS line with one needs no `game`
 
     kernels: ClassVar[_Facet[Kernels]] = _Facet()
     """Compiled rules."""
