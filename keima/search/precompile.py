@@ -73,15 +73,17 @@ def works() -> list[tuple[System, str]]:
 def work(system: System, name: str) -> None:
     """Play, encode, and where the system has a search, search."""
     encoding = system.encodings[name]
+    search = None if system.preset is None else Search(_Evaluator(system.name, encoding))
     position = get_game(encoding.game).from_json({})
     for _ in range(3):
         encoding.encode([position])
         encoding.legal_moves(position)
-        position = position.play(position.legal()[0])
-    if system.preset is not None:
-        search = Search(_Evaluator(system.name, encoding))
-        search.set_position(position)
-        search.run(Limits(visits=VISITS))
+        if search is not None:
+            search.set_position(position)
+            search.run(Limits(visits=VISITS))
+        move = position.legal()[0]
+        if position.is_legal(move) and not position.is_over and position.result is None:
+            position = position.play(move)
 
 
 def main(arguments: list[str]) -> int:
