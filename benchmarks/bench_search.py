@@ -30,21 +30,22 @@ from keima.systems.lc0.inputs import Lc0Encoding
 from keima.systems.network import Heads
 
 
-class NoEncoding:
-    """An encoding that writes nothing."""
+class NoGoEncoding(KataGoEncoding):
+    """An encoding that writes no planes."""
 
-    globals = 0
+    def write(self, records: Any, symmetries: Any, batch: Batch) -> None:
+        """Nothing."""
 
-    def __init__(self, game: str) -> None:
-        self.game = game
-        self.symmetries = 8 if game == "go" else 1
 
-    def check(self, position: Any) -> None:
-        """Take any position."""
+class NoChessEncoding(Lc0Encoding):
+    """The same for chess."""
 
-    def encode(self, positions: list[Any], symmetries: Any = 0, options: Any = None) -> Batch:
-        """A batch of nothing."""
-        return Batch({"planes": np.empty((len(positions), 0, 1, 1), np.float32)})
+    def write(self, records: Any, symmetries: Any, batch: Batch) -> None:
+        """Nothing but the transform that policy indices need."""
+        batch.context["transform"][:] = 0
+
+
+BARE = {"go": NoGoEncoding(), "chess": NoChessEncoding()}
 
 
 class Free:
@@ -52,7 +53,9 @@ class Free:
 
     def __init__(self, game: str, encoding: Any, batch_size: int) -> None:
         self.batch_size = batch_size
-        self.network = SimpleNamespace(system="katago" if game == "go" else "lc0", encoding=encoding)
+        self.encoding = encoding
+        outputs = ("policy", "value", "lead")
+        self.network = SimpleNamespace(system="katago" if game == "go" else "lc0", output_names=outputs)
         rng = np.random.default_rng(1)
         moves = 362 if game == "go" else 1858
         self._policy = rng.normal(0, 2.0, (4096, moves)).astype(np.float32)
@@ -159,7 +162,7 @@ def print_other(name: str, command: str, path: str, visits: float) -> None:
 
 def print_million(game: str) -> None:
     """Memory of a million visits."""
-    search = Search(Free(game, NoEncoding(game), 64), memory=1 << 30)
+    search = Search(Free(game, BARE[game], 64), memory=1 << 30)
     search.set_position(start_position(game))
     start = time.perf_counter()
     result = search.run(Limits(visits=1_000_000))
@@ -181,7 +184,7 @@ def main() -> None:
     parser.add_argument("--lc0", default="lc0", help="lc0's program")
     arguments = parser.parse_args()
     for game, encoding, aim in (("go", KataGoEncoding(), 40), ("chess", Lc0Encoding(), 15)):
-        bare = own_cost(game, NoEncoding(game), 8_000, 64)
+        bare = own_cost(game, BARE[game], 8_000, 64)
         whole = own_cost(game, encoding, 8_000, 64)
         print(f"{game}: {bare:.1f} µs a visit without encoding (aim {aim}), {whole:.1f} µs with it")
     for name, path, other in (

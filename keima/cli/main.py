@@ -55,8 +55,8 @@ _VERBS = (
 for _name, _verb, _examples, _short in _VERBS:
     app.command(_name, epilog=_examples, short_help=_short)(_verb)
 app.add_typer(bench.app, name="bench", short_help="How fast it is here, beside the limit.")
-app.add_typer(data.app, name="data", short_help="Game stores for training: import, info, split.")
-app.add_typer(compress.app, name="compress", short_help="Make a network smaller: fold, distill.")
+app.add_typer(data.app, name="data", short_help="Game stores for training: import, play, info, split.")
+app.add_typer(compress.app, name="compress", short_help="Make a network smaller: fold, prune, distill.")
 
 
 def main() -> None:
