@@ -22,9 +22,8 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-import numpy as np
-
 from keima.errors import BadRequest
+from keima.games.kernels import joined
 from keima.games.position import Position
 from keima.jit import Records
 
@@ -122,6 +121,5 @@ def get_game(name: str) -> Game:
 
 
 def stack(positions: Sequence[Position]) -> Records:
-    """The records of N positions of one game side by side, [N]; copied as bytes (NumPy would go field by field)."""
-    joined = bytearray().join([position.record.tobytes() for position in positions])
-    return np.frombuffer(joined, positions[0].record.dtype)
+    """The records of N positions of one game side by side, [N]."""
+    return joined([position.record for position in positions])

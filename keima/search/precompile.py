@@ -37,7 +37,6 @@ class _Answer:
     """What no network said: 0 for everything. It stands for `Heads`, which would import PyTorch."""
 
     n: int
-    draw: Any = None
     ownership: Any = None
 
     def __post_init__(self) -> None:

@@ -29,6 +29,7 @@ from keima.games.go.archive.flat import WHITE_BIT
 from keima.games.go.archive.reading import GoReader, go_row, read_result
 from keima.games.go.records import parse_sgf
 from keima.games.go.sgf_text import split_games
+from keima.games.kernels import joined
 from keima.games.rows import Chunk, Piece, ReadChunk, iso_date
 from keima.training.data import importing
 from keima.training.data.importing import import_games
@@ -275,7 +276,7 @@ class TestChess:
             game = chess.pgn.read_game(stream)
             assert game is not None
             position = Position.from_fen(row["start_fen"], chess960=row["chess960"])
-            state = board.join_states([position.record])
+            state = joined([position.record])
             here = game.board()
             for code, move in zip(codes(row["moves"]), game.mainline_moves(), strict=True):
                 assert position.name(code, int(state["side"][0])) == here.uci(move)

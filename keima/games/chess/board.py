@@ -17,8 +17,6 @@ and the *legal* en passant capture agree; `hash` covers exactly these.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -103,11 +101,6 @@ _KIND_CASTLING, _KIND_EN_PASSANT, _KIND_QUEEN = np.uint64(CASTLING), np.uint64(E
 def new_states(count: int) -> Records:
     """`count` zeroed `STATE` records; fill them with `set_up` or by assignment."""
     return np.zeros(count, STATE)
-
-
-def join_states(states: Sequence[Records]) -> Records:
-    """A fresh array of all these `STATE` records (byte by byte: NumPy copies structured arrays field by field)."""
-    return np.concatenate([part.view(np.uint8) for part in states]).view(STATE)
 
 
 @njit

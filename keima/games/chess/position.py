@@ -18,7 +18,7 @@ from keima.errors import BadPosition, IllegalMove
 from keima.games import fields as read
 from keima.games.chess import board
 from keima.games.chess.kernels import insufficient_material
-from keima.games.kernels import moves_since
+from keima.games.kernels import joined, moves_since
 from keima.jit import Records
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Position:
         """The position after these UCI moves. Raises IllegalMove, whose `place` counts from the set-up position."""
         if not moves:
             return self
-        record = board.join_states([self.record])
+        record = joined([self.record])
         wanted = np.array([uci_code(move) for move in moves], np.int32)
         played = board.play_moves(record[0], wanted, np.empty(board.MAX_MOVES, np.uint16))
         if played < len(moves):

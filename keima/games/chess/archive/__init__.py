@@ -23,8 +23,9 @@ from keima.errors import BadRecord
 from keima.games import rows as store
 from keima.games.archive import Archive, FlatGames, Kinds
 from keima.games.chess.archive.reading import ChessReader, game_starts, split_pgn
-from keima.games.chess.board import STATE, join_states, make
+from keima.games.chess.board import STATE, make
 from keima.games.chess.position import Position
+from keima.games.kernels import joined
 from keima.games.rows import ArrayColumns, Broken, Chunk, Counts, Piece, ReadChunk
 from keima.jit import Records, njit
 from keima.plain import Data
@@ -88,7 +89,7 @@ class ChessGames(FlatGames):
         pairs = zip(self.start_fen.tolist(), self.chess960.tolist(), strict=True)
         first = np.array([met.setdefault(pair, len(met)) for pair in pairs], np.int64)
         starts = [Position.from_fen(None if k < 0 else self.start_fens[k], chess960=free).record for k, free in met]
-        states = join_states(starts) if starts else np.zeros(0, STATE)
+        states = joined(starts) if starts else np.zeros(0, STATE)
         return _Arrays(store.plain(self.moves), store.plain(self.start), store.plain(first), store.plain(states))
 
     def replay(self, chosen: NDArray[np.int64], turns: NDArray[np.int64], records: Records) -> None:

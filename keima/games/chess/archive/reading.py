@@ -19,6 +19,7 @@ from keima.errors import BadPosition, BadRecord
 from keima.games.chess import board
 from keima.games.chess.position import START_FEN, Position, uci_code
 from keima.games.chess.records import RESULTS, GameRecord, decode_line, read_pgn_text
+from keima.games.kernels import joined
 from keima.games.rows import Row, game_key, iso_date
 from keima.jit import Record, njit
 
@@ -272,7 +273,7 @@ class ChessReader:
 
     def _row_of(self, record: GameRecord) -> Row:
         """The row of a game that the other reader read."""
-        state = board.join_states([record.start.record])
+        state = joined([record.start.record])
         codes = np.array([uci_code(move) for move in record.moves], np.int32)
         board.play_moves(state[0], codes, self._legal)
         return _row(record.headers, codes.astype(np.uint16), record.start, record.result)
