@@ -60,7 +60,8 @@ def not_negative(value: Any) -> str | None:
     return None if value >= 0 else "0 or more"
 
 
-def _share(value: Any) -> str | None:
+def share(value: Any) -> str | None:
+    """A check: at least 0 and below 1."""
     return None if 0 <= value < 1 else "at least 0 and below 1"
 
 
@@ -159,13 +160,13 @@ class OptimizerRecipe:
 
     kind: str = setting("sgd", one_of("sgd", "adamw"))
     learning_rate: float = setting(check=positive)  # at its highest; the schedule multiplies it
-    momentum: float = setting(0.0, _share)  # of SGD
+    momentum: float = setting(0.0, share)  # of SGD
     nesterov: bool = False  # Nesterov's momentum
     weight_decay: float = setting(0.0, not_negative)
     # "all" parameters (AlphaGo Zero's c‖θ‖²), or "weights", those with two axes or more (no biases, no norms)
     decay: str = setting("weights", one_of("all", "weights"))
-    beta1: float = setting(0.9, _share)  # of AdamW, and the next two
-    beta2: float = setting(0.999, _share)
+    beta1: float = setting(0.9, share)  # of AdamW, and the next two
+    beta2: float = setting(0.999, share)
     epsilon: float = setting(1e-8, positive)
 
 
@@ -182,7 +183,7 @@ class ScheduleRecipe:
     every: int = setting(0, not_negative)
     factor: float = setting(0.5, positive)
     milestones: tuple[int, ...] = setting((), _rising)
-    minimum: float = setting(0.0, _share)
+    minimum: float = setting(0.0, share)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +198,7 @@ class RunRecipe:
     gradient_checkpointing: bool = False  # make the trunk's inner values anew in the backward pass: slower, less memory
     compile: bool = False  # let `torch.compile` fuse the network's operations (CUDA)
     clip: float = setting(0.0, not_negative)  # largest norm of the gradient; 0 for no limit
-    ema: float = setting(0.0, _share)  # decay of the running average that is evaluated and exported; 0 for none
+    ema: float = setting(0.0, share)  # decay of the running average that is evaluated and exported; 0 for none
     checkpoint_every: int = setting(1000, positive)  # steps
     keep: int = setting(3, positive)  # checkpoints
     evaluate_every: int = setting(1000, positive)  # steps between evaluations on the held-out games
@@ -311,7 +312,7 @@ def build_recipe(values: Fields, places: Mapping[str, str], source: str, text: s
             raise BadRequest(f"{name} should be a section, [{name}]", source=source, place=places.get(name))
     reader = SectionReader(places, source)
     recipe = Recipe(
-        network=_network(reader, values.get("network", {})),
+        network=network_section(reader, values.get("network", {})),
         data=reader.section(DataRecipe, "data", values.get("data", {})),
         teacher=reader.section(TeacherRecipe, "teacher", values.get("teacher", {})),
         loss=LossRecipe(reader.numbers("loss", values.get("loss", {}))),
@@ -328,8 +329,8 @@ def build_recipe(values: Fields, places: Mapping[str, str], source: str, text: s
     return recipe
 
 
-def _network(reader: SectionReader, table: Fields) -> NetworkRecipe:
-    """The network's section: any other key is a size."""
+def network_section(reader: SectionReader, table: Fields) -> NetworkRecipe:
+    """The network's section: any other key is a size. Raises BadRequest."""
     own = {"source" if key == "from" else key: value for key, value in table.items() if key in ("name", "from")}
     own |= {"freeze": table["freeze"]} if "freeze" in table else {}
     network = reader.section(NetworkRecipe, "network", own)
@@ -345,6 +346,16 @@ def _network(reader: SectionReader, table: Fields) -> NetworkRecipe:
 
 def _check_together(recipe: Recipe) -> None:
     """What single values cannot tell."""
+    check_training(recipe)
+    if not recipe.teacher.network and "teacher" in recipe.places:
+        raise recipe.error("teacher.network", "is missing")
+    _check_games(recipe)
+    if recipe.data.last_ply is not None and recipe.data.last_ply < recipe.data.first_ply:
+        raise recipe.error("data.last_ply", f"is before first_ply, {recipe.data.first_ply}")
+
+
+def check_training(recipe: Recipe) -> None:
+    """What single values of optimizer, schedule and run cannot tell. Raises BadRequest."""
     run, schedule = recipe.run, recipe.schedule
     if (run.steps is None) == (run.positions is None):
         raise recipe.error("run", f"needs steps or positions, and has {'both' if run.steps else 'neither'}")
@@ -356,11 +367,6 @@ def _check_together(recipe: Recipe) -> None:
         raise recipe.error("optimizer.nesterov", "needs momentum above 0")
     if recipe.optimizer.kind == "adamw" and recipe.optimizer.momentum:
         raise recipe.error("optimizer.momentum", "belongs to sgd; adamw has beta1")
-    if not recipe.teacher.network and "teacher" in recipe.places:
-        raise recipe.error("teacher.network", "is missing")
-    _check_games(recipe)
-    if recipe.data.last_ply is not None and recipe.data.last_ply < recipe.data.first_ply:
-        raise recipe.error("data.last_ply", f"is before first_ply, {recipe.data.first_ply}")
 
 
 def _check_games(recipe: Recipe) -> None:
