@@ -21,8 +21,8 @@
     steps = 8000
     batch_size = 256
 
-[network], [loss], [optimizer], [schedule] and [run] are those of training (`keima.training.run.recipe`); every other key
-stands in the classes below. docs/selfplay.md is the same as prose.
+[network], [loss], [optimizer], [schedule] and [run] are those of training (`keima.training.run.recipe`); every other
+key stands in the classes below. docs/selfplay.md is the same as prose.
 """
 
 from __future__ import annotations
