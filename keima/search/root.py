@@ -83,15 +83,11 @@ def _prepare(
     lock: AbstractContextManager[object],
 ) -> None:
     """Write one root's record from its rows of a batch, one for each symmetry."""
-    p = tree.parameters
     count = leaves.counts[rows.start]
     moves = leaves.moves[rows.start, :count]
     names = [tree.name(move, tree.side) for move in moves.tolist()]
     allowed = considered.among(names)
     logits = np.stack([heads.policy[row, leaves.indices[row, :count]] for row in range(rows.start, rows.stop)])
-    policy = _policy(logits, 1.0)
-    temperature = p.root.root_policy_temperature
-    tempered = policy if temperature == 1.0 else _policy(logits, temperature)
     answer = answers_of(heads)[rows].mean(axis=0)
     if tree.ownership is not None:
         if heads.ownership is None:
@@ -99,18 +95,48 @@ def _prepare(
         for points, symmetry in zip(heads.ownership[rows], symmetries.tolist(), strict=True):
             tree.ownership.add(batches.restore(points, symmetry), 1.0)
     with lock:
-        _write_root(tree, moves, _noisy(tempered, p, rng), allowed)
-        _evaluate(tree, answer, batches.play_out_root(tree))
-        if p.solver.solve:
-            move, plies = tree.kernels.forced_win(tree.position.record[0], tree.scratch[0])
-            if move >= 0:
-                open_forced_win(tree.arrays, move, tree.kernels.other(tree.side), plies)
+        policy = set_root(tree, moves, logits, answer, rng, allowed, batches.play_out_root(tree))
     tree.answer = RootAnswer(
         policy=dict(zip(names, policy.tolist(), strict=True)),
         value=float(answer[VALUE]),
         lead=float(answer[LEAD]) if heads.lead is not None else None,
         has_moves_left=heads.moves_left is not None,
     )
+
+
+def set_root(
+    tree: Tree,
+    moves: NDArray[np.int16],
+    logits: NDArray[np.float32],
+    answer: NDArray[np.float32],
+    rng: np.random.Generator,
+    allowed: NDArray[np.uint8] | None = None,
+    playout: float | None = None,
+) -> NDArray[np.float64]:
+    """Write a root's record and evaluation from the network's answer; a root without visits gets its first.
+
+    Args:
+        moves: int16 [k], the legal ones.
+        logits: float32 [symmetries, k], theirs under each symmetry.
+        answer: float32 [6], as `answers_of`.
+        rng: of the noise.
+        allowed: 1 for those to consider; None: all.
+        playout: the result of one, where there are playouts.
+
+    Returns:
+        The network's policy, float64 [k], without noise and temperature.
+    """
+    p = tree.parameters
+    policy = _policy(logits, 1.0)
+    temperature = p.root.root_policy_temperature
+    tempered = policy if temperature == 1.0 else _policy(logits, temperature)
+    _write_root(tree, moves, _noisy(tempered, p, rng), np.ones(len(moves), np.uint8) if allowed is None else allowed)
+    _evaluate(tree, answer, playout)
+    if p.solver.solve:
+        move, plies = tree.kernels.forced_win(tree.position.record[0], tree.scratch[0])
+        if move >= 0:
+            open_forced_win(tree.arrays, move, tree.kernels.other(tree.side), plies)
+    return policy
 
 
 def _policy(logits: NDArray[np.float32], temperature: float) -> NDArray[np.float64]:
