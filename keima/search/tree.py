@@ -25,7 +25,7 @@ from keima.games.game import get_game
 from keima.games.kernels import NO_KEY, Kernels, mix
 from keima.games.position import Position
 from keima.jit import Record, Records, njit
-from keima.systems.parameters import Parameters
+from keima.systems.parameters import RECORD, Parameters
 
 ROOT_EDGES = 400
 """Room for the moves of a root: 362 in Go, at most 218 in chess."""
@@ -314,12 +314,29 @@ LEAST_MEMORY = 1 << 20
 """Bytes below which no tree is made."""
 
 
+def new_arrays(trees: tuple[int, ...], nodes: int, edges: int, parameters: Parameters) -> TreeArrays:
+    """The arrays of one tree (`trees` is ()), or of (T,) trees side by side, with room for so many nodes and edges."""
+    table = 1 << (2 * nodes).bit_length()
+    record = np.zeros((*trees, 1), RECORD)
+    record[:] = parameters.record()
+    return TreeArrays(
+        np.zeros((*trees, nodes), NODE),
+        np.zeros((*trees, edges), np.int16),
+        np.zeros((*trees, edges), np.float32),
+        np.full((*trees, table), -1, np.int32),
+        np.zeros((*trees, 1), HEAD),
+        np.zeros((*trees, 1), ROOT),
+        record,
+    )
+
+
 class Tree:
     """A tree with a position at its root, node 0; its arrays grow between batches, up to a bound.
 
     Args:
         parameters: of the search.
         memory: bytes that nodes, edges and table may take together.
+        arrays: to live in, never growing; by default its own.
 
     Attributes:
         arrays: the tree as kernels take it; its parts are attributes too.
@@ -337,19 +354,13 @@ class Tree:
     kernels: Kernels
     scratch: Records
 
-    def __init__(self, parameters: Parameters, memory: int) -> None:
+    def __init__(self, parameters: Parameters, memory: int, arrays: TreeArrays | None = None) -> None:
         if memory < LEAST_MEMORY:
             raise BadRequest(f"a search tree needs at least {LEAST_MEMORY:,} bytes of memory, not {memory:,}")
         self.memory = memory
         self.parameters = parameters
-        self.nodes = np.zeros(_FIRST_NODES, NODE)
-        self.edge_moves = np.zeros(_FIRST_NODES * 16, np.int16)
-        self.edge_priors = np.zeros(_FIRST_NODES * 16, np.float32)
-        self.table = np.full(4 * _FIRST_NODES, -1, np.int32)
-        self.heads, self.roots, self.record = np.zeros(1, HEAD), np.zeros(1, ROOT), parameters.record()
-        self.arrays = TreeArrays(
-            self.nodes, self.edge_moves, self.edge_priors, self.table, self.heads, self.roots, self.record
-        )
+        self.arrays = arrays or new_arrays((), _FIRST_NODES, 16 * _FIRST_NODES, parameters)
+        self.nodes, self.edge_moves, self.edge_priors, self.table, self.heads, self.roots, self.record = self.arrays
         self.pending = 0
         self.reset()
 
