@@ -140,6 +140,10 @@ class Playing(Generic[P, R]):
         verdict = self.outcome(position)
         return verdict or Verdict(None, self.result(None), f"{table.limit} plies without an end")
 
+    def count(self, position: P) -> Verdict:
+        """What a game is worth that ends here, by itself or because it is too long, for players that need not agree."""
+        return self.outcome(position) or Verdict(None, self.result(None), "too many moves")
+
     def result(self, winner: int | None, how: str = "") -> str:
         """A result as the game's records write it; `winner` is the side's number, None for a draw.
 

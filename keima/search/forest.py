@@ -1,7 +1,7 @@
 """Many trees of one game and board side by side, each with one leaf under way at most: what self-play searches in.
 
-A tree's search is then that of one descent after the other, whatever is searched beside it: no virtual loss, no guesses.
-The batches are as large as there are trees. `gather_trees` is a template as `keima.search.gather.gather` is, and calls it.
+A tree's search is then that of one descent after the other, whatever is searched beside it: no virtual loss, no
+guesses. Batches are as large as there are trees. `gather_trees` is a template as `keima.search.gather.gather` is.
 
 Every search begins with an empty tree, as AlphaZero's pseudocode does (Science 362, 2018): nothing is kept from move to
 move, and no tree grows beyond the visits it was made for.
@@ -72,8 +72,8 @@ class Forest:
     def gather(self, chosen: NDArray[np.bool_], symmetries: NDArray[np.int64]) -> int:
         """Descend once in each of the chosen trees (bool [T]) that is not done; how many leaves are to be evaluated.
 
-        They stand in the first rows of `records`, `leaves` and `self.symmetries`, each of those drawn from `symmetries`.
-        A tree without a row has come to ends of games instead, which count as visits, or is done.
+        They stand in the first rows of `records`, `leaves` and `self.symmetries`, each of those drawn from
+        `symmetries`. A tree without a row has come to ends of games instead, which count as visits, or is done.
         """
         return int(
             self._gather(

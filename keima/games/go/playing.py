@@ -137,6 +137,13 @@ class GoPlaying(Playing[Position, GameRecord]):
         assert isinstance(last, Position)
         return _scored(last.score() + bonus, "score (after clean-up)")
 
+    def count(self, position: Position) -> Verdict:
+        """By its rules with the stones as they stand."""
+        if position.is_no_result:
+            return Verdict(None, "Void", "no result: a position occurred three times")
+        reason = "score" if position.is_over else f"score at {len(position.moves)} moves"
+        return _scored(score_without(position), reason)
+
     def dead_stones(self, judge: Judge, position: Position) -> frozenset[str] | None:
         """Chains the network gives, on average, to the other side with −0.5 or less.
 
