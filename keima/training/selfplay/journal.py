@@ -1,8 +1,8 @@
 """A worker's journal: every move of games that are not reported yet, so that no stop loses more than a search.
 
 One JSON line a move, `{"n": game, "m": move, "k": kind, "v": Q or null, "g": network, "pm": [...], "pw": [...]}`, and
-at a game's end `{"n": game, "end": [winner, result, reason]}`. Lines are handed to the operating system as they are made,
-which keeps them whatever becomes of the process; a line that is not whole is that of a move not made.
+at a game's end `{"n": game, "end": [winner, result, reason]}`. Lines are handed to the operating system as they are
+made, which keeps them whatever becomes of the process; a line that is not whole is that of a move not made.
 """
 
 from __future__ import annotations

@@ -1,0 +1,165 @@
+"""Games by search, many side by side: each is what it would be alone, and what the rules allow."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keima.errors import BadStore
+from keima.games.game import get_game
+from keima.training.selfplay.game import FAST, FULL, OPENING, SelfplayGame
+from keima.training.selfplay.journal import Journal
+from keima.training.selfplay.play import Player, Players
+from tests.training.selfplay.runs import evaluator, play, recipe, started
+
+
+def told(game: SelfplayGame) -> list[tuple[object, ...]]:
+    """Everything a game's moves say."""
+    return [(p.move, p.kind, repr(p.value), p.network, p.moves.tolist(), p.weights.tolist()) for p in game.plies]
+
+
+def by_number(games: list[SelfplayGame], below: int) -> dict[int, list[tuple[object, ...]]]:
+    return {game.number: told(game) for game in games if game.number < below}
+
+
+def test_a_game_is_the_same_whatever_is_played_beside_it():
+    ev = evaluator(recipe())
+    alone, many = recipe(games={"side_by_side": 2}), recipe(games={"side_by_side": 14})
+    one = by_number(list(play(started(alone, ev), 6)), 4)
+    assert len(one) == 4
+    other = by_number(list(play(started(many, ev), 14)), 4)
+    assert {number: other[number] for number in one} == one
+
+
+def test_games_in_another_order_by_two_workers_are_the_same():
+    small = recipe()
+    ev = evaluator(small)
+    whole = by_number(list(play(started(small, ev), 12)), 6)
+    halves = {}
+    for first in (0, 1):
+        numbers = iter(range(first, 8, 2))
+        players = Players(small, [Player(ev, 5)], lambda numbers=numbers: next(numbers, None))
+        halves |= by_number(list(play(players, 4)), 6)
+        assert players.idle
+    assert {number: halves[number] for number in whole} == whole
+
+
+@pytest.mark.parametrize("options", [{}, {"fork": 0.9, "opening_plies": 2.0}])
+def test_a_worker_that_was_killed_goes_on_with_the_same_games(tmp_path: Path, options: dict[str, float]):
+    small = recipe(games=options)
+    ev = evaluator(small)
+    whole = by_number(list(play(started(small, ev), 24)), 8)
+    path = tmp_path / "journal"
+    kept = Journal(path)
+    players = started(small, ev, kept)
+    counter = itertools.count(8 if not options else 0)
+    for _ in range(150):
+        players.step()
+    kept._stream.close()
+    # Killed here. What it held comes back, and the numbers nobody has begun are given out.
+    with path.open("ab") as stream:
+        stream.write(b'{"n": 3, "m": "d", "k"')
+    journal = Journal(path)
+    held = set(journal.games)
+    assert held
+    rest = (number for number in counter if number not in held)
+    again = by_number(list(play(Players(small, [Player(ev, 5)], lambda: next(rest), journal), 24)), 8)
+    journal.close()
+    assert {number: again[number] for number in whole} == whole
+
+
+def test_what_is_forgotten_does_not_come_back(tmp_path: Path):
+    small = recipe()
+    journal = Journal(tmp_path / "journal")
+    ended = list(play(started(small, evaluator(small), journal), 3))
+    journal.forget(game.number for game in ended)
+    journal.close()
+    again = Journal(tmp_path / "journal")
+    assert not {game.number for game in ended} & set(again.games)
+    again.close()
+
+
+def test_a_damaged_journal_is_named(tmp_path: Path):
+    (tmp_path / "journal").write_bytes(b'{"n": 1, "m": "d", "k": 2, "v": 0.5, "g": 1}\nnonsense\n')
+    with pytest.raises(BadStore, match="line 2"):
+        Journal(tmp_path / "journal")
+
+
+def test_targets_are_distributions_over_legal_moves_and_games_follow_the_rules():
+    small = recipe()
+    for game in play(started(small, evaluator(small)), 8):
+        kernels, position = get_game("connect_four").kernels, game.start
+        for ply in game.plies:
+            legal = {kernels.code(position, name) for name in position.legal()}
+            assert ply.kind == FULL
+            assert set(ply.moves.tolist()) <= legal
+            assert ply.weights.sum() == pytest.approx(1, abs=1e-5)
+            assert -1 <= ply.value <= 1
+            position = position.play(ply.move)
+        assert position.result == game.position.result == game.verdict.result  # type: ignore[union-attr]
+
+
+def test_fast_searches_teach_no_policy():
+    small = recipe(search={"fast_visits": 3, "full_share": 0.25})
+    plies = [ply for game in play(started(small, evaluator(small)), 8) for ply in game.plies]
+    kinds = np.array([ply.kind for ply in plies])
+    assert 0.1 < (kinds == FULL).mean() < 0.4
+    assert all((len(ply.moves) > 0) == (ply.kind == FULL) for ply in plies)
+    assert set(kinds.tolist()) == {FAST, FULL}
+
+
+def test_forks_leave_their_parents_at_a_random_move():
+    small = recipe(games={"fork": 0.99})
+    games = {game.number: game for game in play(started(small, evaluator(small)), 24)}
+    forks = 0
+    for number, game in games.items():
+        parent = games.get(number - 1)
+        if number % 2 and parent is not None and game.plies[0].kind == OPENING:
+            common = [ply.kind for ply in game.plies].index(FULL)
+            mine, theirs = ([ply.move for ply in each.plies] for each in (game, parent))
+            assert mine[: common - 1] == theirs[: common - 1]
+            assert mine[common - 1] != theirs[common - 1] or len(set(theirs)) == 1
+            forks += 1
+    assert forks > 3
+
+
+def test_who_resigns_loses_and_games_played_out_show_whether_that_was_right():
+    small = recipe(games={"resign": 0.05, "play_out": 0.5})
+    games = list(play(started(small, evaluator(small), resign=0.05), 16))
+    resigned = [game for game in games if game.verdict and game.verdict.reason == "resignation"]
+    assert resigned
+    assert not any(game.played_out for game in resigned)
+    for game in resigned:
+        loser = game.position.to_play
+        assert game.verdict and game.verdict.winner == 1 - int(loser == "2")
+    assert all(game.position.is_over for game in games if game.played_out)
+
+
+def test_a_match_plays_each_opening_with_both_colours():
+    small = recipe()
+    numbers = iter(range(16))
+    networks = [Player(evaluator(small, seed), seed) for seed in (1, 2)]
+    games = {game.number: game for game in play(Players(small, networks, lambda: next(numbers, None)), 16)}
+    assert len(games) == 16
+    for pair in range(8):
+        first, second = games[2 * pair], games[2 * pair + 1]
+        openings = [[ply.move for ply in game.plies if ply.kind == OPENING] for game in (first, second)]
+        assert openings[0] == openings[1] != []
+        at = len(openings[0])
+        for game, generations in ((first, (1, 2)), (second, (2, 1))):
+            for ply, searched in enumerate(game.plies[at:], at):
+                assert searched.network == generations[ply % 2]
+
+
+def test_go_of_several_sizes_and_komi_side_by_side():
+    games = {"komi": [3.5], "komi_stdev": 2.0, "rules": "tromp-taylor", "max_moves": 30}
+    small = recipe(network={"name": "alphago-zero", "blocks": 1, "channels": 8, "board_size": 5, "value_hidden": 8},
+                   search={"visits": 4}, games={**games, "size": [5]})  # fmt: skip
+    found = list(play(started(small, evaluator(small)), 8))
+    komi = {game.start.to_json()["komi"] for game in found}
+    assert len(komi) > 2
+    assert all(float(each) * 2 % 1 == 0 for each in komi)  # type: ignore[arg-type]
+    for game in found:
+        assert len(game.plies) <= 30
+        assert game.verdict is not None
