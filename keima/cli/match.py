@@ -15,7 +15,7 @@ from keima.cli import common
 from keima.errors import BadRequest
 
 if TYPE_CHECKING:
-    from keima.engines.match.elo import Sprt
+    from keima.elo import Sprt
     from keima.engines.match.results import GameResult, Summary
 
 EXAMPLES = """Examples:
@@ -117,7 +117,7 @@ def _size(text: str) -> tuple[int, int]:
 
 
 def _sprt(text: str) -> Sprt:
-    from keima.engines.match.elo import Sprt
+    from keima.elo import Sprt
 
     try:
         numbers = [float(part) for part in text.split(",")]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from keima.engines.match.elo import Sprt
+from keima.elo import Sprt
 from keima.engines.match.match import Match, MatchOptions, MatchStopped
 from keima.engines.match.openings import load_openings
 from keima.engines.match.players import Settings

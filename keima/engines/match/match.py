@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from keima.engines.match.elo import Sprt
+from keima.elo import Sprt
 from keima.engines.match.game import GameRules, Interrupted, TimeControl, play_game
 from keima.engines.match.openings import BUILT_IN, load_openings
 from keima.engines.match.players import Player, Settings, Spec, parse_player

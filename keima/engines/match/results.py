@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from keima.atomic import replacing
-from keima.engines.match.elo import Sprt, Tally
+from keima.elo import Sprt, Tally
 from keima.engines.match.game import Ending
 from keima.errors import BadRecord, BadRequest
 from keima.games.game import GAMES

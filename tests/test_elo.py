@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keima.engines.match.elo import Sprt, Tally, elo_of, expected_score, wilson
+from keima.elo import Sprt, Tally, elo_of, expected_score, wilson
 from keima.errors import BadRequest
 
 # Units (pairs or games) from A's worst result to the best → elo, half the 95 % interval, superiority, and the LLR of
