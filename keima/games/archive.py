@@ -187,6 +187,8 @@ class Archive(ABC):
     """What `keima data info` calls a game that neither side won."""
     policy_games: PolicyGames | None = None
     """Games without records."""
+    codes: int = 1 << 15
+    """Its kernels' moves are below this."""
     chunk_games: int = 512
     """Most pieces of a chunk."""
     nothing: str = "holds no game"

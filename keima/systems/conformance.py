@@ -138,6 +138,9 @@ def _check_indices(encoding: Encoding, positions: Sequence[Position], symmetry: 
         kernels.result(stack([position])[0], scratch)
         counts[row] = kernels.legal_moves(position.record[0], scratch, moves[row])
     encoding.write_indices(moves, counts, symmetries, batch, indices)
+    size = encoding.policy_size(encoding.shape(positions[0], symmetry))
+    law((indices < size).all(), "indices are below policy_size", where, (indices.max(), size))
+    law((moves < game.archive.codes).all(), "moves are below the archive's codes", where, moves.max())
     for row, position in enumerate(positions):
         legal = encoding.legal_moves(position, symmetry)
         law(len(set(legal.indices.tolist())) == len(legal.names), "legal moves have indices of their own", where)

@@ -107,6 +107,10 @@ class Encoding(ABC):
     def shape(self, position: Position, symmetry: int = 0) -> tuple[int, int]:
         """(H, W) of the planes of this position under this symmetry; positions of one batch share it."""
 
+    def policy_size(self, shape: tuple[int, int]) -> int:
+        """A, the moves of a policy for planes [H, W]: here the points, and the pass after them."""
+        return shape[0] * shape[1] + 1
+
     def room(self, n: int, shape: tuple[int, int]) -> Batch:
         """A batch to be written: uninitialised inputs and context for N positions whose planes are [H, W]."""
         inputs: dict[str, Array] = {"planes": np.empty((n, self.planes, *shape), np.float32)}

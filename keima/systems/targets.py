@@ -16,8 +16,8 @@ from keima.systems.encoding import Batch
 
 A = TypeVar("A", bound="NDArray[Any] | Tensor")
 
-TARGETS = frozenset({"policy", "value", "score", "ownership", "moves_left"})
-"""What a game's records may tell (`FlatGames.tells`) and a loss may ask for."""
+TARGETS = frozenset({"policy", "value", "score", "ownership", "moves_left", "reply"})
+"""What a game's records may tell (`FlatGames.tells`), or its searches (the "reply"), and a loss may ask for."""
 NO_MOVE = -1  # in `TrainingBatch.policy`, where no move is to be learned
 
 
@@ -39,6 +39,8 @@ class TrainingBatch(Generic[A]):
     moves_left: A | None = None  # float32 [N], plies to the end of the game, the next one included
     # float32 [N, A], a distribution to learn in place of `policy`; a row of zeros is missing
     policy_soft: A | None = None
+    # float32 [N, A], the other side's policy after the move played, indexed as this position's moves; zeros: missing
+    reply_soft: A | None = None
     # float32 [N, 3], probabilities of win, draw (or no result) and loss to learn in place of `value`; NaN where unknown
     wdl: A | None = None
     game: A | None = None  # int64 [N], the number of the game in the store

@@ -128,10 +128,11 @@ def info(
     as_json: Annotated[bool, Option("--json", help="As JSON.")] = False,
     output: common.Output = "-",
 ) -> None:
-    """What a store holds: games, sizes, rules, results, ranks, dates."""
+    """What a store holds: games, sizes, rules, results, ranks, dates; of self-play also its searches and networks."""
     from keima.training.data.store import GameStore
+    from keima.training.selfplay.columns import ShardCounts
 
-    found = GameStore.open(store).info()
+    found = GameStore.open(store).info(ShardCounts)
     with common.open_output(output) as stream:
         if as_json:
             stream.write(json.dumps(found, indent=2) + "\n")

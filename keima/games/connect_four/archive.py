@@ -127,6 +127,7 @@ class _Archive(Archive):
     games = ConnectFourGames
     columns = staticmethod(partial(_Columns, SCHEMA))
     policy_games = _PolicyGames()
+    codes = COLUMNS
     nothing = "holds no game of connect four"
 
     def pieces(self, stream: IO[bytes], file: int) -> Iterator[store.Piece]:

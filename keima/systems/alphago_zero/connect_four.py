@@ -59,6 +59,10 @@ class ConnectFourEncoding(Encoding):
         """(6, 7)."""
         return self.board
 
+    def policy_size(self, shape: tuple[int, int]) -> int:
+        """The columns."""
+        return COLUMNS
+
     def write(self, records: Records, symmetries: NDArray[np.int64], batch: Batch) -> None:
         """Write the planes."""
         encode(records, symmetries, batch.inputs["planes"])

@@ -67,7 +67,7 @@ from keima.games.chess.position import Position
 from keima.jit import Record, Records, njit
 from keima.systems.encoding import Array, Batch, Encoding, LegalMoves
 from keima.systems.lc0.file_schema import INPUTS
-from keima.systems.lc0.moves import policy_indices, transform_square
+from keima.systems.lc0.moves import MOVES, policy_indices, transform_square
 
 PLANES = 112
 
@@ -364,6 +364,10 @@ class Lc0Encoding(Encoding):
         """Write the planes and their transforms."""
         number, fill = INPUT_FORMATS[self.input_format], HISTORY_FILLS[self.history_fill]
         encode_lc0(records, number, fill, batch.inputs["planes"], batch.context["transform"])
+
+    def policy_size(self, shape: tuple[int, int]) -> int:
+        """1858."""
+        return MOVES
 
     def write_indices(self, moves: Array, counts: Array, symmetries: Array, batch: Batch, indices: Array) -> None:
         """Write the policy index of every move, in the planes' frame."""

@@ -16,7 +16,7 @@ position, after which nothing was played, is not among them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -42,6 +42,8 @@ _SYMMETRY, _PLY = 1, 2  # purposes of random numbers
 
 Arrays = dict[str, NDArray[Any]]
 Ints = NDArray[np.int64]
+Asked = tuple[NDArray[np.int16], NDArray[np.int32]]
+"""Moves [N, M] whose policy indices are asked for, and how many of each row they are [N]."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,30 @@ class PositionFilter:
             raise BadRequest(f'{self.lowest_rank!r} is no rank; one looks like "5k", "3d" or "9p"')
 
 
+@dataclass(frozen=True, eq=False)
+class Policies:
+    """π of a search, for some or all plies of G games: what a network is to answer in place of the move played."""
+
+    first: Ints  # [G + 1], where each game's plies begin among all
+    start: Ints  # [plies + 1], where each ply's moves begin; as many as the next one's where it has none
+    moves: NDArray[np.int16]  # [total], as the game's kernels write them
+    weights: NDArray[np.uint16]  # [total]; those of a ply sum to `whole`
+    whole: int
+
+    def of(self, chosen: Ints, turns: Ints) -> tuple[NDArray[np.int16], NDArray[np.int32], NDArray[np.float32]]:
+        """Of N positions, by game and moves made before: moves [N, M], how many (0: no π, or no such ply), weights."""
+        plies = self.first[chosen] + turns
+        inside = plies < self.first[chosen + 1]
+        plies = np.where(inside, plies, 0)
+        counts = np.where(inside, self.start[plies + 1] - self.start[plies], 0)
+        there = np.arange(max(1, int(counts.max(initial=0)))) < counts[:, None]
+        places = (self.start[plies][:, None] + np.arange(there.shape[1]))[there]
+        moves, weights = np.zeros(there.shape, np.int16), np.zeros(there.shape, np.float32)
+        moves[there] = self.moves[places]
+        weights[there] = self.weights[places] / np.float32(self.whole)
+        return moves, counts.astype(np.int32), weights
+
+
 class Loader:
     """An endless stream of batches, made ahead of time on threads. Close it, or use it as a context.
 
@@ -85,7 +111,8 @@ class Loader:
         symmetries: turn and mirror each position at random, as far as the encoding does, targets and all.
         workers: threads.
         targets: which of `TARGETS` to make. Ownership costs another replay.
-        positions: which positions to take.
+        positions: which positions to take: by a filter, or these, games and moves made before, int64 [n] each.
+        policies: of searches, to be learned in place of the moves played.
         rank: which of the `world_size` processes that share the stream this is, from 0.
         ahead: batches made before they are asked for.
         also: another encoding, to make the same positions in as well.
@@ -112,7 +139,8 @@ class Loader:
         symmetries: bool = True,
         workers: int = 2,
         targets: Collection[str] = frozenset({"policy", "value"}),
-        positions: PositionFilter | None = None,
+        positions: PositionFilter | tuple[Ints, Ints] | None = None,
+        policies: Policies | None = None,
         rank: int = 0,
         world_size: int = 1,
         ahead: int = 4,
@@ -131,10 +159,19 @@ class Loader:
         self.batch_size = batch_size
         self.seed = seed
         self.rank, self.world_size = rank, world_size
-        wanted = positions or PositionFilter()
-        self._maker = BatchMaker(flat, encoding, targets)
+        self._maker = BatchMaker(flat, encoding, targets, policies)
         self.left_out = self._maker.left_out
-        self._choose(flat, wanted)
+        self._given: tuple[Ints, Ints] | None = None
+        if isinstance(positions, tuple):
+            self._games = np.flatnonzero(self._maker.fits)
+            fitting = self._maker.fits[positions[0]]
+            self._given = positions[0][fitting], positions[1][fitting]
+            self.positions = int(fitting.sum())
+        else:
+            self._choose(flat, positions or PositionFilter())
+        if not self.positions:
+            why = ", ".join(f"{reason}: {count}" for reason, count in self.left_out.items()) or "the store is empty"
+            raise BadRequest(f"no positions to train on ({why})")
         if not symmetries:
             self._maker.symmetries = np.zeros(1, np.int64)
         self._teach = teach
@@ -172,14 +209,15 @@ class Loader:
         self._one_per_game = wanted.one_per_game
         self._offsets = np.concatenate([[0], np.cumsum(self._counts)]).astype(np.int64)
         self.positions = len(self._games) if wanted.one_per_game else int(self._offsets[-1])
-        if not self.positions:
-            why = ", ".join(f"{reason}: {count}" for reason, count in self.left_out.items()) or "the store is empty"
-            raise BadRequest(f"no positions to train on ({why})")
 
     def where(self, step: int) -> tuple[Ints, Ints, Ints]:
         """The positions of a step: their games, the moves made in each, their symmetries; int64 [n] each."""
         first = (step * self.world_size + self.rank) * self.batch_size
         numbers = stream(first, self.batch_size, self.positions, self.seed)
+        chance = random_numbers(self.seed, _SYMMETRY, first, self.batch_size) >> np.uint64(61)
+        symmetries = self._maker.symmetries[chance.astype(np.int64) % len(self._maker.symmetries)]
+        if self._given is not None:
+            return self._given[0][numbers], self._given[1][numbers], symmetries
         if self._one_per_game:
             rows = numbers
             chance = random_numbers(self.seed, _PLY, first, self.batch_size)
@@ -187,8 +225,6 @@ class Loader:
         else:
             rows = np.searchsorted(self._offsets, numbers, side="right") - 1
             plies = numbers - self._offsets[rows]
-        chance = random_numbers(self.seed, _SYMMETRY, first, self.batch_size) >> np.uint64(61)
-        symmetries = self._maker.symmetries[chance.astype(np.int64) % len(self._maker.symmetries)]
         return self._games[rows], self._first_ply + plies, symmetries
 
     def batch(self, step: int) -> ArrayBatch:
@@ -263,6 +299,8 @@ def _filters(flat: FlatGames, wanted: PositionFilter) -> Iterator[tuple[NDArray[
 class BatchMaker:
     """Makes batches of a game's positions in one encoding, with some of `TARGETS`, for any thread.
 
+    With the `policies` of searches they are what is to be learned, `policy_soft` and `reply_soft`.
+
     Attributes:
         board: (columns, rows) of the planes; largest ones of boards of several sizes.
         symmetries: int64 [≥ 1], those that keep the board's shape.
@@ -272,14 +310,21 @@ class BatchMaker:
         BadRequest: a target that the game's records do not tell, or inputs that they do not give.
     """
 
-    def __init__(self, games: FlatGames, encoding: Encoding, targets: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        games: FlatGames,
+        encoding: Encoding,
+        targets: Collection[str] = (),
+        policies: Policies | None = None,
+    ) -> None:
         for name in sorted(targets):
-            if name not in games.tells:
+            if name not in games.tells and (policies is None or name != "reply"):
                 raise BadRequest(f"games of {games.game} have no {name}")
         if "profile" in encoding.options:
             message = f"cannot make training positions for {encoding.name}"
             raise BadRequest(f"{message}: it takes a profile with each of them")
         self.games, self.encoding, self.targets = games, encoding, frozenset(targets)
+        self.policies = policies
         self.left_out: dict[str, int] = {}
         self._dtype = GAMES[games.game].kernels.dtype
         self._fit()
@@ -319,9 +364,24 @@ class BatchMaker:
     def make(self, chosen: Ints, turns: Ints, symmetries: Ints) -> ArrayBatch:
         """The batch of N positions: of each its game, the moves made before it, its symmetry; int64 [N]."""
         games, targets = self.games, self.targets
-        inputs, context, policy = self._encoded(chosen, turns, symmetries, "policy" in targets)
+        asked: list[Asked] = []
+        if "policy" in targets:
+            asked.append((games.next_moves(chosen, turns)[:, None], np.ones(len(chosen), np.int32)))
+        soft = {}
+        if self.policies is not None and "policy" in targets:
+            soft["policy_soft"] = self.policies.of(chosen, turns)
+        if self.policies is not None and "reply" in targets:
+            soft["reply_soft"] = self.policies.of(chosen, turns + 1)
+        asked += [(moves, counts) for moves, counts, _ in soft.values()]
+        inputs, context, indices = self._encoded(chosen, turns, symmetries, asked)
         first = games.first_to_move(chosen, turns)
-        found: Data = {} if policy is None else {"policy": policy}
+        found: Data = {}
+        if "policy" in targets:
+            found["policy"] = policy = indices.pop(0)[:, 0].astype(np.int64)
+            if not getattr(self.encoding, "pass_move", True):
+                policy[policy == self.board[0] * self.board[1]] = NO_MOVE
+        for (name, (_, counts, weights)), places in zip(soft.items(), indices, strict=True):
+            found[name] = self._spread(places, counts, weights)
         if "value" in targets:
             winner = games.winner[chosen]
             known = np.where(winner == UNKNOWN_WINNER, np.float32(np.nan), winner.astype(np.float32))
@@ -338,39 +398,52 @@ class BatchMaker:
 
     def encode(self, chosen: Ints, turns: Ints, symmetries: Ints) -> Batch:
         """The inputs of N positions as in inference, with a mask where the boards are of several sizes."""
-        inputs, context, _ = self._encoded(chosen, turns, symmetries, False)
+        inputs, context, _ = self._encoded(chosen, turns, symmetries, [])
         return Batch(inputs, context)
 
-    def _encoded(self, chosen: Ints, turns: Ints, symmetries: Ints, policy: bool) -> tuple[Arrays, Arrays, Ints | None]:
-        """Inputs, context, and if wanted the policy index of the next moves."""
+    def _spread(self, indices: Ints, counts: NDArray[np.int32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Weights [N, M] of moves with these policy indices as a distribution over the policy, [N, A]."""
+        found = np.zeros((len(counts), self.encoding.policy_size((self.board[1], self.board[0]))), np.float32)
+        there = (np.arange(weights.shape[1]) < counts[:, None]) & (indices >= 0) & (indices < found.shape[1])
+        rows = np.nonzero(there)[0]
+        found[rows, indices[there]] = weights[there]
+        return found
+
+    def _encoded(
+        self, chosen: Ints, turns: Ints, symmetries: Ints, asked: Sequence[Asked]
+    ) -> tuple[Arrays, Arrays, list[Ints]]:
+        """Inputs, context, and the policy indices of the moves asked about."""
         width, height = self.board
         if self._masked:
-            inputs, context, indices = self._masked_batch(chosen, turns, symmetries)
-        else:
-            batch = self.encoding.room(len(chosen), (height, width))
-            indices = self._write(chosen, turns, symmetries, batch)
-            inputs, context = batch.inputs, batch.context
-        if not getattr(self.encoding, "pass_move", True):
-            indices[indices == height * width] = NO_MOVE
-        return inputs, context, indices if policy else None
+            return self._masked_batch(chosen, turns, symmetries, asked)
+        batch = self.encoding.room(len(chosen), (height, width))
+        indices = self._write(chosen, turns, symmetries, batch, asked)
+        return batch.inputs, batch.context, indices
 
-    def _write(self, chosen: Ints, turns: Ints, symmetries: Ints, batch: Batch) -> Ints:
-        """Write positions that share a shape; the policy index of their next moves."""
+    def _write(self, chosen: Ints, turns: Ints, symmetries: Ints, batch: Batch, asked: Sequence[Asked]) -> list[Ints]:
+        """Write positions that share a shape; the policy indices of the moves asked about."""
         records: Records = np.zeros(min(CHUNK, len(chosen)), self._dtype)
         for first in range(0, len(chosen), CHUNK):
             part = slice(first, first + CHUNK)
             here = records[: len(chosen[part])]
             self.games.replay(chosen[part], turns[part], here)
             self.encoding.write(here, symmetries[part], batch[part])
-        moves = self.games.next_moves(chosen, turns)[:, None]
-        indices = np.empty(moves.shape, np.int32)
-        self.encoding.write_indices(moves, np.ones(len(chosen), np.int32), symmetries, batch, indices)
-        return indices[:, 0].astype(np.int64)
+        found = []
+        for moves, counts in asked:
+            indices = np.zeros(moves.shape, np.int32)
+            self.encoding.write_indices(moves, counts, symmetries, batch, indices)
+            found.append(indices.astype(np.int64))
+        return found
 
-    def _masked_batch(self, chosen: Ints, turns: Ints, symmetries: Ints) -> tuple[Arrays, Arrays, Ints]:
+    def _masked_batch(
+        self, chosen: Ints, turns: Ints, symmetries: Ints, asked: Sequence[Asked]
+    ) -> tuple[Arrays, Arrays, list[Ints]]:
         """Positions of several shapes in the top left corners of their planes, with the mask; as `_encoded`."""
         count, (width, height) = len(chosen), self.board
-        policy, mask = np.empty(count, np.int64), np.zeros((count, height, width), np.float32)
+        found, mask = (
+            [np.zeros(moves.shape, np.int64) for moves, _ in asked],
+            np.zeros((count, height, width), np.float32),
+        )
         room = self.encoding.room(count, (height, width))
         room.inputs["planes"][:] = 0
         transposed = (symmetries & 4) != 0
@@ -380,8 +453,10 @@ class BatchMaker:
             if turned:
                 h, w = w, h
             part = self.encoding.room(len(rows), (h, w))
-            index = self._write(chosen[rows], turns[rows], symmetries[rows], part)
-            policy[rows] = np.where(index == h * w, height * width, index // w * width + index % w)
+            here_asked = [(moves[rows], counts[rows]) for moves, counts in asked]
+            indices = self._write(chosen[rows], turns[rows], symmetries[rows], part, here_asked)
+            for all_rows, index in zip(found, indices, strict=True):
+                all_rows[rows] = np.where(index == h * w, height * width, index // w * width + index % w)
             mask[rows, :h, :w] = 1
             for there, here in ((room.inputs, part.inputs), (room.context, part.context)):
                 for name, array in here.items():
@@ -389,7 +464,7 @@ class BatchMaker:
                         there[name][rows, :, :h, :w] = array
                     else:
                         there[name][rows] = array
-        return {**room.inputs, "mask": mask}, room.context, policy
+        return {**room.inputs, "mask": mask}, room.context, found
 
 
 def leave_out(kept: NDArray[np.bool_], wanted: NDArray[np.bool_], reason: str, counts: dict[str, int]) -> None:

@@ -27,7 +27,7 @@ from keima.atomic import replacing
 from keima.errors import BadRequest, BadStore
 from keima.games.archive import FlatGames
 from keima.games.game import GAMES
-from keima.games.rows import VERSION, numbers, unpacked, value_counts
+from keima.games.rows import VERSION, Counts, numbers, unpacked, value_counts
 from keima.plain import Data
 from keima.training.data.flat import Stored, flatten, reading
 
@@ -44,12 +44,15 @@ class GameStore:
         files: its Parquet files, in order.
     """
 
-    def __init__(self, path: Path, game: str, files: tuple[Path, ...], counts: tuple[int, ...]) -> None:
+    def __init__(
+        self, path: Path, game: str, files: tuple[Path, ...], counts: tuple[int, ...], more: Sequence[pa.Field] = ()
+    ) -> None:
         self.path = path
         self.game = game
         self.files = files
         self.schema = GAMES[game].archive.schema
         self._counts = counts
+        self._known = {field.name: field for field in (*more, *self.schema)}
 
     @staticmethod
     def open(path: Path | str) -> GameStore:
@@ -69,10 +72,11 @@ class GameStore:
             raise BadStore("no such game store; `keima data import` makes one", source=str(path))
         found = [_read_footer(file) for file in files]
         game = found[0][0]
-        for file, (other, _) in zip(files, found, strict=True):
+        for file, (other, _, _) in zip(files, found, strict=True):
             if other != game:
                 raise BadStore(f"holds {other}, but {files[0].name} beside it holds {game}", source=str(file))
-        return GameStore(path, game, files, tuple(count for _, count in found))
+        more = [field for field in found[0][2] if all(field in schema for _, _, schema in found)]
+        return GameStore(path, game, files, tuple(count for _, count, _ in found), more)
 
     def __len__(self) -> int:
         """How many games."""
@@ -82,13 +86,13 @@ class GameStore:
         return f"<GameStore {self.path}: {len(self)} games of {self.game}>"
 
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """These columns of all games (all columns if None), in the store's order.
+        """These columns of all games (those of the game's stores if None), in the store's order.
 
         Raises:
             BadStore: an unknown column, or damaged data.
         """
         names = self._checked(columns)
-        schema = pa.schema([self.schema.field(name) for name in names])
+        schema = pa.schema([self._known[name] for name in names])
         return pa.Table.from_batches(self.batches(names), schema=schema)
 
     def batches(self, columns: Sequence[str] | None = None, rows: int = ROW_GROUP) -> Iterator[pa.RecordBatch]:
@@ -107,27 +111,33 @@ class GameStore:
         """
         return flatten(Stored(self.path, self.game, self.files, len(self), self.batches))
 
-    def info(self) -> Data:
+    def info(self, *more: type[Counts]) -> Data:
         """Counts over all games as JSON; each mapping from the most frequent down, dates and Elo in order.
+
+        Args:
+            more: what else to count, where every file has the columns for it.
 
         Returns:
             game, files, bytes, games, moves, moves_per_game (min, mean, median, max), results, dates (games a year,
-            first, last), and what only stores of this game have: the game's `Archive.counts`.
+            first, last), what only stores of this game have: the game's `Archive.counts`, and what `more` count.
 
         Raises:
             BadStore: damaged data.
         """
         game = GAMES[self.game]
-        counts = game.archive.counts()
+        kinds = (game.archive.counts, *more)
+        counts = [kind() for kind in kinds if self._known.keys() >= {*kind.columns}]
+        names = dict.fromkeys(name for each in counts for name in each.columns)
         lengths: Counter[int] = Counter()
         winners: Counter[Any] = Counter()
         dates: Counter[str] = Counter()
-        for batch in self.batches(["moves", "winner", "date", *counts.columns]):
+        for batch in self.batches(list(dict.fromkeys(["moves", "winner", "date", *names]))):
             with reading(self.path):
                 lengths.update(unpacked(batch.column("moves"), "moves")[1].tolist())
                 winners.update(value_counts(batch.column("winner")))
                 dates.update(value_counts(batch.column("date")))
-                counts.add(batch)
+                for each in counts:
+                    each.add(batch)
         results = {1: game.sides[0], -1: game.sides[1], 0: game.archive.drawn, None: "unknown"}
         return {
             "game": self.game,
@@ -138,15 +148,15 @@ class GameStore:
             "moves_per_game": _spread(dict(sorted(lengths.items()))),
             "results": {name: winners[value] for value, name in results.items() if winners[value]},
             "dates": _describe_dates(dates),
-            **counts.describe(),
+            **{name: found for each in counts for name, found in each.describe().items()},
         }
 
     def _checked(self, names: Sequence[str] | None) -> list[str]:
-        known = self.schema.names
         for name in names or ():
-            if name not in known:
-                raise BadStore(f"no column {name!r}; a {self.game} store has {', '.join(known)}", source=str(self.path))
-        return list(known if names is None else names)
+            if name not in self._known:
+                known = ", ".join(self.schema.names)
+                raise BadStore(f"no column {name!r}; a {self.game} store has {known}", source=str(self.path))
+        return list(self.schema.names if names is None else names)
 
 
 class StoreWriter:
@@ -214,26 +224,36 @@ def writing(path: Path | str, game: str) -> Iterator[StoreWriter]:
         raise BadStore(f"cannot be written: {error.strerror or error}", source=str(path)) from error
 
 
-def _read_footer(file: Path) -> tuple[str, int]:
-    """(game, rows) of a store file. Raises BadStore if it is none."""
+def _read_footer(file: Path) -> tuple[str, int, pa.Schema]:
+    """(game, rows, columns) of a store file. Raises BadStore if it is none."""
     with reading(file):
         metadata = pq.read_metadata(file)
-        schema = metadata.schema.to_arrow_schema()
-    facts = schema.metadata or {}
+        found = metadata.schema.to_arrow_schema()
+        check_schema(found)
+    return found.metadata[b"keima.game"].decode(), metadata.num_rows, found
+
+
+def check_schema(found: pa.Schema, more: Sequence[pa.Field] = ()) -> pa.Schema:
+    """The columns that a store of the game in `found`'s metadata has, and `more`, with that metadata.
+
+    Raises:
+        BadStore: `found` is of no store, or has another column.
+    """
+    facts = found.metadata or {}
     version = facts.get(b"keima.store", b"").decode("utf-8", "replace")
     game = facts.get(b"keima.game", b"").decode("utf-8", "replace")
     if not version:
-        message = "a Parquet file, but no game store of keima's (no `keima.store` in its metadata)"
-        raise BadStore(message, source=str(file))
+        raise BadStore("a Parquet file, but no game store of keima's (no `keima.store` in its metadata)")
     if version != VERSION or game not in GAMES:
         known = f"this keima reads version {VERSION} of {' and '.join(GAMES)}"
-        raise BadStore(f"a store of {game!r}, version {version!r}; {known}", source=str(file))
-    for field in GAMES[game].archive.schema:
-        index = schema.get_field_index(field.name)
-        if index < 0 or schema.field(index).type != field.type:
-            found = "is missing" if index < 0 else f"is {schema.field(index).type}"
-            raise BadStore(f"column {field.name} {found}; it must be {field.type}", source=str(file))
-    return game, metadata.num_rows
+        raise BadStore(f"a store of {game!r}, version {version!r}; {known}")
+    schema = pa.schema([*GAMES[game].archive.schema, *more], metadata=facts)
+    for field in schema:
+        index = found.get_field_index(field.name)
+        if index < 0 or found.field(index).type != field.type:
+            what = "is missing" if index < 0 else f"is {found.field(index).type}"
+            raise BadStore(f"column {field.name} {what}; it must be {field.type}")
+    return schema
 
 
 def _spread(lengths: dict[int, int]) -> dict[str, float]:

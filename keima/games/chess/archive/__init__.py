@@ -161,6 +161,7 @@ class ChessArchive(Archive):
     games = ChessGames
     columns = _Columns
     counts = _Counts
+    codes = _MOVE_KINDS << 12
     chunk_games = 1
     nothing = "holds no PGN game"
 

@@ -194,6 +194,7 @@ class GoArchive(Archive):
     counts = GoCounts
     drawn = "drawn or no result"
     policy_games = GoPolicyGames()
+    codes = MAX_POINTS
     nothing = "holds no SGF game: nothing begins with `(;`"
 
     def __init__(self, fast: bool = True) -> None:
