@@ -4,6 +4,7 @@
     log       every `log_every` steps one line of metrics.jsonl
     evaluate  every `evaluate_every` steps, on the held-out games
     keep      every `checkpoint_every` steps a checkpoint, after the lines and the evaluation of its step
+    publish   in self-play, every generation a checkpoint and its network (`keima.training.run.sources.Cycle`)
 
 A batch is a function of the seed and the step, the learning rate one of the step, and a checkpoint holds all the rest;
 so a run that was killed and started again ends with the weights of one that never stopped, to the last bit on a CPU
@@ -182,19 +183,41 @@ class Trainer:
         self.watcher.begin(self.step, self.total)
         self.sources.train.seek(self.step * self.recipe.run.accumulate)
         self._since, self._since_step = time.perf_counter(), self.step
+        cycle, goes_on = self.sources.cycle, True
+        if self._ends_generation():
+            self._publish()
         while self.step < self.total:
+            if cycle is not None and (goes_on or self.step % cycle.every == 0):
+                started, goes_on = time.perf_counter(), False
+                cycle.begin(self.step, lambda: self._stopped_by is not None)
+                self._since += time.perf_counter() - started
             self._one_step()
             line = self._log() if self._due(self.recipe.run.log_every) else None
             if self._due(self.recipe.run.evaluate_every):
                 self._evaluate()
-            if self._due(self.recipe.run.checkpoint_every):
+            ended = self._ends_generation()
+            if ended or self._due(self.recipe.run.checkpoint_every):
                 self._keep()
+            if ended:
+                self._publish()
             self.watcher.advance(self.step, line)
             if self._stopped_by is not None:
                 raise KeyboardInterrupt
 
     def _due(self, every: int) -> bool:
         return self.step % every == 0 or self.step == self.total
+
+    def _ends_generation(self) -> bool:
+        return self.sources.cycle is not None and self._due(self.sources.cycle.every)
+
+    def _publish(self) -> None:
+        """Hand on the network as it is evaluated."""
+        if self.first and self.sources.cycle is not None:
+            self.network.eval()
+            with self._averaged():
+                self.sources.cycle.end(self.step, self.network)
+            self.network.train()
+        self.fabric.barrier()
 
     def _one_step(self) -> None:
         recipe = self.recipe
@@ -270,6 +293,8 @@ class Trainer:
             "learning_rate": self.optimizer.param_groups[0]["lr"],
             f"{unit}_per_second": round(count / max(now - self._since, 1e-9), 1),
         }
+        if self.sources.cycle is not None:
+            line.update(self.sources.cycle.figures())
         self._check_finite(means[0])
         if self.metrics is not None:
             self.metrics.write(line)

@@ -26,8 +26,13 @@ FILE = "metrics.jsonl"
 
 def read_metrics(path: Path) -> list[Data]:
     """The lines of a metrics.jsonl; none where it is missing. A last line cut short is left out."""
+    return parse_metrics(path.read_text(encoding="utf-8")) if path.exists() else []
+
+
+def parse_metrics(text: str) -> list[Data]:
+    """The lines of a metrics.jsonl's text."""
     lines: list[Data] = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+    for line in text.splitlines():
         try:
             parsed = json.loads(line)
         except ValueError:
@@ -83,7 +88,10 @@ INK, BLUE, ORANGE, GREEN, PALE = "#333333", "#2f6db5", "#c8642b", "#3f8f5a", "#d
 COLOURS = (BLUE, ORANGE, GREEN, "#8a5aa8", "#b0892c", "#5a9fa8", "#a84f6e", "#777777")
 """For lines beside one another, in this order."""
 _SHARES = (("top1", BLUE), ("top5", GREEN), ("value_accuracy", ORANGE))
-_NOT_TERMS = ("step", "positions", "games", "learning_rate", "positions_per_second", "games_per_second", "evaluation")
+_NOT_TERMS = (
+    *("step", "positions", "games", "learning_rate", "positions_per_second", "games_per_second", "evaluation"),
+    *("generation", "window", "games_played"),
+)
 
 
 def draw_plots(folder: str | os.PathLike[str], lines: Sequence[Fields]) -> list[Path]:
@@ -125,17 +133,23 @@ def _save(figure: Figure, path: Path) -> Path:
 def _losses(lines: Sequence[Fields]) -> Figure:
     figure, (left, right) = _figure()
     steps = [line["step"] for line in lines]
+    plot_losses(left, lines)
+    left.set(title="Training loss and its terms", xlabel="step")
+    right.plot(steps, [line["learning_rate"] for line in lines], color=BLUE, linewidth=1.4)
+    right.set(title="Learning rate", xlabel="step", yscale="log")
+    return figure
+
+
+def plot_losses(axes: Axes, lines: Sequence[Fields]) -> None:
+    """Plot the loss and its terms by step."""
+    steps = [line["step"] for line in lines]
     terms = [name for name in lines[-1] if name not in _NOT_TERMS]
     terms.sort(key=lambda name: name != TOTAL)
     for index, name in enumerate(terms):
         numbers = [line.get(name, float("nan")) for line in lines]
         colour = INK if name == TOTAL else COLOURS[index % len(COLOURS)]
-        left.plot(steps, numbers, color=colour, linewidth=1.2, label=name)
-    left.set(title="Training loss and its terms", xlabel="step")
-    left.legend(frameon=False, fontsize=8)
-    right.plot(steps, [line["learning_rate"] for line in lines], color=BLUE, linewidth=1.4)
-    right.set(title="Learning rate", xlabel="step", yscale="log")
-    return figure
+        axes.plot(steps, numbers, color=colour, linewidth=1.2, label=name)
+    axes.legend(frameon=False, fontsize=8)
 
 
 def _learning(lines: Sequence[Fields]) -> Figure:

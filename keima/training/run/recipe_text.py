@@ -35,19 +35,25 @@ def read_toml(path: str | os.PathLike[str], what: str) -> tuple[Data, dict[str, 
     source = os.fspath(path)
     try:
         text = Path(path).read_text(encoding="utf-8")
-        values = tomllib.loads(text)
-        places = {key: f"line {line}" for key, line in key_lines(text)}
     except OSError as error:
         raise BadRequest(f"cannot read {what}: {error.strerror or error}", source=source) from error
     except UnicodeDecodeError as error:
         raise BadRequest(f"cannot read {what}: it is not UTF-8 text", source=source) from error
+    return (*parse_toml(text, source, what), text)
+
+
+def parse_toml(text: str, source: str, what: str) -> tuple[Data, dict[str, str]]:
+    """Values and places of the text of a TOML file, as `read_toml`."""
+    try:
+        values = tomllib.loads(text)
+        places = {key: f"line {line}" for key, line in key_lines(text)}
     except tomllib.TOMLDecodeError as error:
         message, place = _place(str(error), text)
         raise BadRequest(f"not TOML: {message}", source=source, place=place) from error
     except (ValueError, RecursionError) as error:  # limits of Python's
         message = "it is nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
         raise BadRequest(f"cannot read {what}: {message}", source=source) from error
-    return values, places, text
+    return values, places
 
 
 def parse_value(text: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from keima.errors import BadRequest
 from keima.inference.evaluator import Evaluator
-from keima.plain import Data
+from keima.plain import Data, Fields
 from keima.systems.loss import Loss, Objective, loss_for
 from keima.systems.network import Network
 from keima.systems.targets import ArrayBatch
@@ -43,6 +43,29 @@ class Batches(Protocol):
         ...
 
 
+class Cycle(Protocol):
+    """What goes on beside a run whose network plays the games it learns from, generation by generation."""
+
+    every: int
+    """Steps of a generation; the last one may have fewer."""
+
+    def begin(self, step: int, stopped: Callable[[], bool]) -> None:
+        """Wait until the next step can be made: before each generation's first one, and as a run goes on.
+
+        Raises:
+            KeyboardInterrupt: `stopped` became true meanwhile.
+        """
+        ...
+
+    def end(self, step: int, network: Network) -> None:
+        """Publish a generation's network, in evaluation mode; again if the run goes on from there. Step 0: fresh."""
+        ...
+
+    def figures(self) -> Fields:
+        """What a line of metrics.jsonl says of the generation at hand."""
+        ...
+
+
 @dataclass(frozen=True)
 class Sources:
     """Where a run's batches and loss come from.
@@ -51,12 +74,14 @@ class Sources:
         train, test: this process's part of each batch; the same of held-out games, None without them.
         loss: (network outputs, batch, share) → `LossTerms`.
         notes: what a person should know of them: games left out and why.
+        cycle: where the network plays the games; there are ever more of them then.
     """
 
     train: Batches
     test: Batches | None
     loss: Objective
     notes: tuple[str, ...] = ()
+    cycle: Cycle | None = None
 
 
 OpenSources = Callable[[Recipe, Network, World], Sources]
