@@ -144,6 +144,10 @@ class Playing(Generic[P, R]):
         """What a game is worth that ends here, by itself or because it is too long, for players that need not agree."""
         return self.outcome(position) or Verdict(None, self.result(None), "too many moves")
 
+    def certain(self, position: P) -> Verdict | None:
+        """What a game that goes on must come to whatever is played, where that is easily seen; None otherwise."""
+        return None
+
     def result(self, winner: int | None, how: str = "") -> str:
         """A result as the game's records write it; `winner` is the side's number, None for a draw.
 

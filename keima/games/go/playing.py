@@ -25,10 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keima.errors import BadRecord, BadRequest
+from keima.games.go.area import calculate_area
+from keima.games.go.board import EMPTY, MAX_POINTS, WALL, points_of
 from keima.games.go.position import Position, result_of
 from keima.games.go.records import GameRecord
 from keima.games.go.vertices import xy_to_vertex
 from keima.games.playing import Judge, Opening, Playing, Table, Verdict
+from keima.jit import Record, njit
 
 AREA_RULES = "koSIMPLEscoreAREAtaxNONEsui0"
 """Area scoring, simple ko, no suicide, and dead stones are taken off: what every Go program can play."""
@@ -144,6 +147,12 @@ class GoPlaying(Playing[Position, GameRecord]):
         reason = "score" if position.is_over else f"score at {len(position.moves)} moves"
         return _scored(score_without(position), reason)
 
+    def certain(self, position: Position) -> Verdict | None:
+        """Every point is pass-alive (KataGo `BoardHistory::endGameIfAllPassAlive`); by area rules only."""
+        if position.rules.scoring != "AREA" or position.is_over or not all_pass_alive(position.record[0]):
+            return None
+        return _scored(score_without(position), "score (every point is pass-alive)")
+
     def dead_stones(self, judge: Judge, position: Position) -> frozenset[str] | None:
         """Chains the network gives, on average, to the other side with −0.5 or less.
 
@@ -163,6 +172,17 @@ class GoPlaying(Playing[Position, GameRecord]):
 
 
 PLAYING = GoPlaying(Position)
+
+
+@njit
+def all_pass_alive(p: Record) -> bool:
+    """Is every point of the board a pass-alive chain's, or inside its territory?"""
+    area = np.empty(MAX_POINTS, np.int8)
+    calculate_area(p.board, area, False, False, False, p.history.suicide == 1)
+    empty = 0
+    for loc in points_of(p.board):
+        empty += area[loc] == EMPTY and p.board.stones[loc] != WALL
+    return empty == 0
 
 
 def _scored(score: float, reason: str) -> Verdict:

@@ -404,6 +404,8 @@ class Players:
             limit = self.recipe.games.max_moves or playing.move_limit(game.start)
             if playing.stops(game.position) or len(game.plies) >= limit:
                 game.verdict = playing.count(game.position)
+            elif ply.kind != OPENING:
+                game.verdict = playing.certain(game.position)
         if game.verdict is not None and self._journal is not None:
             self._journal.end(game.number, game.verdict)
 
