@@ -5,7 +5,7 @@ import pytest
 import keima
 from keima.games.game import get_game
 
-WALLS = "C1 C2 C3 C4 C5 B3 D3 A3 E3 B1 A2 B5 A4 D1 E2 D5 E4".split()
+WALLS = ["C1", "C2", "C3", "C4", "C5", "B3", "D3", "A3", "E3", "B1", "A2", "B5", "A4", "D1", "E2", "D5", "E4"]
 
 
 def walled(komi: float, rules: str = "tromp-taylor") -> keima.go.Position:
@@ -22,9 +22,9 @@ def test_a_board_of_single_eyes_is_counted(komi: float, result: str):
     assert verdict.result == result
 
 
-def test_one_stone_less_and_nothing_is_certain():
+def test_corners_of_four_points_are_not_pass_alive_yet():
     position = keima.go.Position.start(5, "tromp-taylor", 5.5)
-    for vertex in WALLS[:-1]:
+    for vertex in WALLS[:9]:
         position = position.play(vertex, "pass")
     assert get_game("go").playing.certain(position) is None
 
