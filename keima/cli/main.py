@@ -10,7 +10,7 @@ from typer import Exit, Option, Typer, echo
 
 from keima.cli import analysis, bench, convert, eval, gtp, match, planes, review, show, uci
 from keima.cli.common import Group
-from keima.cli.training import compress, data, study, train
+from keima.cli.training import compress, data, selfplay, study, train
 
 app = Typer(
     cls=Group,
@@ -56,6 +56,7 @@ for _name, _verb, _examples, _short in _VERBS:
     app.command(_name, epilog=_examples, short_help=_short)(_verb)
 app.add_typer(bench.app, name="bench", short_help="How fast it is here, beside the limit.")
 app.add_typer(data.app, name="data", short_help="Game stores for training: import, play, info, split.")
+app.add_typer(selfplay.app, name="selfplay", short_help="Learn from zero: networks from their own games by search.")
 app.add_typer(compress.app, name="compress", short_help="Make a network smaller: fold, prune, distill.")
 
 

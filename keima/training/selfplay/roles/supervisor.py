@@ -1,0 +1,220 @@
+"""A run on this machine: its roles as processes, started again when they die, ended together.
+
+The machine is divided by a rule (`divide`): without a CUDA device the learner and the workers take turns on all cores,
+so that nobody's batches wait for the other's; with one, a process's Python is what holds a worker up, and there are as
+many workers as cores, less one each for the learner and the judge.
+
+Whatever is killed, this process too, the same command goes on: the roles keep all that matters in the run's store and
+die with this process.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from keima.errors import BadRequest, BadStore
+from keima.training.selfplay.checks import check_loop, write_run
+from keima.training.selfplay.learner import DONE
+from keima.training.selfplay.networks import list_networks
+from keima.training.selfplay.recipe import LoopRecipe
+from keima.training.selfplay.roles.processes import Stop, holder, take_lock
+from keima.training.selfplay.roles.status import Glances, Overview
+from keima.training.selfplay.store import Store
+
+LOGS = "logs"
+LOCK = "supervisor.lock"
+QUICK_SECONDS = 15.0
+"""A process that lives no longer has died quickly; the next one is waited with, twice as long each time."""
+QUICK_DEATHS = 5
+"""So many in a row end the run."""
+_END_SECONDS = 60.0
+"""How long a role may take to end when it is asked to, until it is killed."""
+_LOOK_SECONDS = 0.2
+_TAIL_LINES = 6
+_MOST_WORKERS = 32
+
+
+class RunWatcher:
+    """Is told how a run goes; this one does not mind."""
+
+    def show(self, overview: Overview) -> None:
+        """How it stands, about once a second."""
+
+    def say(self, message: str) -> None:
+        """Something a person should know."""
+
+    def end(self) -> None:
+        """It is over, well or not."""
+
+
+class Division(NamedTuple):
+    """How a machine is divided."""
+
+    workers: int  # processes
+    threads: int | None  # of the CPU, for the network of each; None: as many as it likes
+    turns: bool  # do the learner and the workers take turns on the cores?
+
+
+def divide(cores: int, gpu: bool, workers: int | None = None) -> Division:
+    """The machine's share for each role; `workers` where they are chosen."""
+    if gpu:
+        return Division(workers or min(_MOST_WORKERS, max(1, cores - 2)), 1, False)
+    count = workers or cores
+    return Division(count, max(1, cores // count), True)
+
+
+def run(
+    recipe: LoopRecipe,
+    folder: str | os.PathLike[str],
+    overrides: tuple[str, ...] = (),
+    workers: int | None = None,
+    watcher: RunWatcher | None = None,
+) -> Path:
+    """Run a recipe of self-play on this machine, or go on with it; the file of the last network.
+
+    Args:
+        recipe: of `keima.training.selfplay.recipe.read_loop`.
+        folder: the run's store, made if missing.
+        overrides: that the recipe was read with.
+        workers: processes that play; None: by `divide`.
+        watcher: is told how it goes.
+
+    Raises:
+        BadRequest: the recipe asks for what cannot be, the folder holds another recipe's run or another process runs
+            it, or a role fails again and again: with the last lines of its log.
+        BadStore: the folder cannot be written.
+        KeyboardInterrupt: SIGINT or SIGTERM; the roles have ended, and the same command goes on.
+    """
+    import torch
+
+    check_loop(recipe)
+    path = Path(folder)
+    store = Store(path)
+    try:
+        lock = take_lock(path / LOCK)
+    except OSError as error:
+        raise BadStore(f"cannot be written: {error.strerror or error}", source=str(path)) from error
+    if lock is None:
+        raise BadRequest(f"is being run by {holder(path / LOCK)}", source=str(path))
+    with lock:
+        write_run(store, recipe, overrides)
+        gpu = torch.cuda.is_available() and recipe.training.run.device != "cpu"
+        division = divide(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+                          gpu, workers)  # fmt: skip
+        _Supervisor(store, recipe, path, division, watcher or RunWatcher()).run()
+    newest = f"{list_networks(store)[-1]:06d}"
+    files = sorted(each for each in (path / "networks").glob(f"{newest}.*") if each.suffix != ".json")
+    return next((each for each in files if each.suffix != ".safetensors"), files[0])
+
+
+@dataclass
+class _Role:
+    """A role's process, started again and again."""
+
+    name: str  # of its log: "worker-w0"
+    arguments: list[str]
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    deaths: int = 0  # quick ones in a row
+    due: float = 0.0  # monotonic seconds when it may be started again
+    over: bool = False
+    log: Path = field(default_factory=Path)
+
+
+class _Supervisor:
+    def __init__(self, store: Store, recipe: LoopRecipe, folder: Path, division: Division, watcher: RunWatcher) -> None:
+        self.store, self.recipe, self.folder, self.watcher = store, recipe, folder, watcher
+        common = ["--store", str(folder), *(["--turns"] if division.turns else [])]
+        threads = ["--threads", str(division.threads)] if division.threads else []
+        self.workers = [
+            _Role(f"worker-w{number}", ["worker", *common, "--name", f"w{number}", *threads])
+            for number in range(division.workers)
+        ]
+        self.learner = _Role("learner", ["learner", *common])
+        self.roles = [*self.workers, self.learner]
+        if recipe.judge.games:
+            self.roles.append(_Role("judge", ["judge", *common]))
+        for role in self.roles:
+            role.log = folder / LOGS / f"{role.name}.log"
+
+    def run(self) -> None:
+        """Until the learner has finished and the judge has judged, or it is asked to end."""
+        stop = Stop()
+        (self.folder / LOGS).mkdir(exist_ok=True)
+        glances, shown = Glances(self.store, self.recipe), 0.0
+        try:
+            while not all(role.over for role in self.roles):
+                for role in self.roles:
+                    self._tend(role)
+                if time.monotonic() - shown > 1.0:
+                    self.watcher.show(glances.look())
+                    shown = time.monotonic()
+                if stop.wait(_LOOK_SECONDS):
+                    raise KeyboardInterrupt
+            self.watcher.show(glances.look())
+        finally:
+            self._end()
+            self.watcher.end()
+
+    def _tend(self, role: _Role) -> None:
+        """Start a role's process, or see how it is."""
+        now = time.monotonic()
+        if role.process is None:
+            if not role.over and now >= role.due:
+                role.process, role.started = self._start(role), now
+            return
+        status = role.process.poll()
+        if status is None:
+            return
+        role.process = None
+        if status == 0 and self.store.exists(DONE):
+            role.over = True
+            return
+        role.deaths = role.deaths + 1 if now - role.started < QUICK_SECONDS else 1
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        tail = "".join(f"\n  {line}" for line in last_lines(role.log))
+        if role.deaths >= QUICK_DEATHS:
+            raise BadRequest(f"{role.name} {how}, the {QUICK_DEATHS}th time in a row:{tail}", source=str(role.log))
+        wait = 2.0 ** (role.deaths - 2) if role.deaths > 1 else 0.0
+        role.due = now + wait
+        again = f"again in {wait:g} s" if wait else "again"
+        self.watcher.say(f"{role.name} {how}, and is started {again}{tail if status > 0 else ''}")
+
+    def _start(self, role: _Role) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "keima", "selfplay", *role.arguments, "--parent", str(os.getpid())]
+        log: IO[bytes]
+        with role.log.open("ab") as log:
+            # a session of its own: Ctrl-C reaches this process alone, which ends them in order
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
+
+    def _end(self) -> None:
+        """Ask all to end, kill who does not."""
+        alive = [role.process for role in self.roles if role.process is not None and role.process.poll() is None]
+        for process in alive:
+            process.send_signal(signal.SIGTERM)
+        end = time.monotonic() + _END_SECONDS
+        for process in alive:
+            try:
+                process.wait(max(0.0, end - time.monotonic()))
+            except (subprocess.TimeoutExpired, KeyboardInterrupt):
+                process.kill()
+                process.wait()
+
+
+def last_lines(log: Path) -> list[str]:
+    """The last lines of a role's log."""
+    try:
+        with log.open("rb") as stream:
+            stream.seek(max(0, log.stat().st_size - 4096))
+            return stream.read().decode("utf-8", "replace").strip().splitlines()[-_TAIL_LINES:]
+    except OSError:
+        return []
