@@ -66,7 +66,10 @@ def unpacked(column: pa.Array, dtype: DTypeLike) -> NDArray[Any]:
     if not len(column) or column.buffers()[2] is None:
         return np.zeros(0, dtype)
     offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4)
-    return np.frombuffer(column.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0])).to_pybytes(), dtype)
+    data = column.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0])).to_pybytes()
+    if len(data) % np.dtype(dtype).itemsize:
+        raise BadStore(f"a column whose values must be {np.dtype(dtype).itemsize} bytes each")
+    return np.frombuffer(data, dtype)
 
 
 class ShardCounts(Counts):
@@ -86,7 +89,10 @@ class ShardCounts(Counts):
         self.numbers.update(numbers(batch, "number", np.int64).tolist())
         kinds = unpacked(batch.column("kinds"), np.uint8)
         self.kinds += np.bincount(np.minimum(kinds, FULL), minlength=FULL + 1)
-        self.networks.update(np.unique(unpacked(batch.column("networks"), "<i4")[kinds != OPENING]).tolist())
+        networks = unpacked(batch.column("networks"), "<i4")
+        if len(networks) != len(kinds):
+            raise BadStore("kinds and networks must hold one number a ply")
+        self.networks.update(np.unique(networks[kinds != OPENING]).tolist())
         self.reasons.update(value_counts(batch.column("reason")))
         self.played_out += int(numbers(batch, "played_out", np.bool_, False).sum())
 

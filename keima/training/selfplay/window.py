@@ -164,7 +164,7 @@ class Windows:
             "first_number": int(numbers[0]),
             "last_number": int(numbers[-1]),
             "shards": names,
-            "counts": list(tally.values()),
+            "counts": [list(counts) for counts in tally.values()],
         }
 
     def _newest(self, names: Sequence[str], size: int) -> tuple[Ints, Ints]:
@@ -286,7 +286,6 @@ class WindowBatches:
     Args:
         targets: that the loss needs.
         say: is told what is waited for, and what is left out.
-        on_generation: is told a generation's number before its first batch, and before its games are waited for.
         stopped: asked while games are waited for; True ends the waiting with KeyboardInterrupt.
         world: which process of how many this is.
 
@@ -302,7 +301,6 @@ class WindowBatches:
         network: Network,
         targets: Collection[str],
         say: Say,
-        on_generation: Callable[[int], None] | None = None,
         stopped: Callable[[], bool] = lambda: False,
         world: World | None = None,
     ) -> None:
@@ -311,7 +309,6 @@ class WindowBatches:
         self.stopped = stopped
         self._windows = Windows(store, recipe, say)
         self._recipe, self._network, self._targets, self._say = recipe, network, frozenset(targets), say
-        self._on_generation = on_generation
         self._world = world or World("cpu", 1, 1)
         self._length = recipe.window.steps * recipe.training.run.accumulate
         self._next = 0
@@ -331,25 +328,22 @@ class WindowBatches:
     def __iter__(self) -> Iterator[ArrayBatch]:
         return self
 
+    def prepare(self) -> None:
+        """Wait for the games of the generation whose batch comes next; raises KeyboardInterrupt if `stopped`."""
+        before, within = divmod(self._next, self._length)
+        if self._batches is None or self.window is None or self.window.generation != before + 1:
+            self.close()
+            self.window = self._wait(before + 1)
+            self._batches = self._open(self.window)
+            self._batches.seek(within)
+
     def __next__(self) -> ArrayBatch:
-        """The next batch; the first one of a generation waits for its games."""
+        """The next batch; the first one of a generation waits for its games as `prepare` does."""
         self.prepare()
         assert self._batches is not None
         batch = next(self._batches)
         self._next += 1
         return batch
-
-    def prepare(self) -> None:
-        """Open the window of the next batch, once its games are there."""
-        before, within = divmod(self._next, self._length)
-        generation = before + 1
-        if self.window is None or self.window.generation != generation or self._batches is None:
-            self.close()
-            if within == 0 and self._on_generation is not None:
-                self._on_generation(generation)
-            self.window = self._wait(generation)
-            self._batches = self._open(self.window)
-            self._batches.seek(within)
 
     def _open(self, window: Window) -> Loader:
         """The batches of a window, its left-out games told."""
