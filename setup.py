@@ -15,7 +15,7 @@ class BuildWithKernels(build_py):
         """Build."""
         super().run()
         root = os.path.abspath("." if self.editable_mode else self.build_lib)
-        subprocess.run([sys.executable, "-m", "keima.search.precompile"], cwd=root, check=False)
+        subprocess.run([sys.executable, "-m", "keima.precompile"], cwd=root, check=False)
 
 
 class Compiled(Distribution):

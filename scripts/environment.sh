@@ -28,7 +28,7 @@ setup_environment() {
     if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
         echo "installing keima and what it needs into .venv (once, some minutes) ..." >&2
         "$PYTHON" -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".${extras:+[$extras]}"
-        "$PYTHON" -m keima.search.precompile || true  # otherwise their first use compiles them
+        "$PYTHON" -m keima.precompile || true  # otherwise their first use compiles them
         echo "$wanted" > "$stamp"
     fi
 }

@@ -169,7 +169,7 @@ def test_arrays_are_given_back(module: Callable[[str], ModuleType]) -> None:
 def test_what_came_with_the_installation_needs_no_compiler(
     module: Callable[[str], ModuleType], place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As `keima.search.precompile` makes it, for a processor that others share."""
+    """As `keima.precompile` makes it, for a processor that others share."""
     if store.ready_level() is None:
         pytest.skip("nothing is compiled ahead for this kind of processor")
     (place / "built").mkdir()

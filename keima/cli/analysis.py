@@ -56,7 +56,7 @@ def analysis(
     report_as: Annotated[
         str | None, Option(help="Whose values: black, white, sidetomove; black in Go, white in chess.")
     ] = None,
-    preset: Annotated[str, Option(help="auto, alphago, alphago-zero, katago or lc0.")] = "auto",
+    preset: Annotated[str, Option(help="auto, alphago, alphago-zero, katago, lc0 or gumbel.")] = "auto",
     memory: Annotated[int, Option(min=1, help="Megabytes each search tree may take.")] = 1024,
     backend: common.Backend = "auto",
     precision: common.Precision = "auto",

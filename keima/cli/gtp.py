@@ -30,7 +30,7 @@ line as the engine's command. docs/gtp.md lists the commands.
 
 def gtp(
     net: Annotated[str | None, Option(metavar="NET", help="Network file; keima's own if not given.")] = None,
-    preset: Annotated[str, Option(help="auto (the network's own), alphago, alphago-zero or katago.")] = "auto",
+    preset: Annotated[str, Option(help="auto (the network's own), alphago, alphago-zero, katago or gumbel.")] = "auto",
     visits: Annotated[
         int | None, Option(min=1, help="Most visits of a move; 800 if neither seconds nor a clock limit it.")
     ] = None,

@@ -59,7 +59,7 @@ def review(
     visits: Annotated[
         int, Option(min=0, help="Search each position with N visits; 0: the network alone, the quickest.")
     ] = 0,
-    preset: Annotated[str, Option(help="Search: auto, alphago, alphago-zero, katago or lc0.")] = "auto",
+    preset: Annotated[str, Option(help="Search: auto, alphago, alphago-zero, katago, lc0 or gumbel.")] = "auto",
     seed: Annotated[int, Option(min=0, help="Search: of everything random.")] = 0,
     limit: Annotated[int | None, Option(min=1, help="Only the first N games.")] = None,
 ) -> None:

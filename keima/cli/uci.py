@@ -39,7 +39,7 @@ def uci(
     precision: common.Precision = "auto",
     batch: common.BatchSize = 8,
     threads: common.Threads = None,
-    preset: Annotated[str, Option(help="auto, alphago, alphago-zero, katago or lc0.")] = "auto",
+    preset: Annotated[str, Option(help="auto, alphago, alphago-zero, katago, lc0 or gumbel.")] = "auto",
     memory: Annotated[int, Option(min=1, help="Megabytes the search tree may take; the option Hash.")] = 1024,
     option: common.NetworkOptions = None,
 ) -> None:

@@ -1,6 +1,6 @@
 """Machine code on disk: a file for each kernel, kind of arguments, processor and version of what made it.
 
-What came with the installation lies in `READY`, made by `keima.search.precompile` for a common processor. Everything
+What came with the installation lies in `READY`, made by `keima.precompile` for a common processor. Everything
 else is kept in NUMBA_CACHE_DIR where that is set; else in `__pycache__` beside the kernel's source; where that
 cannot be written, in the user's cache folder; and where there is none, in a folder for temporary files that no one
 else can write.
@@ -48,7 +48,7 @@ _VERSIONS = f"{numba.__version__} {sys.implementation.cache_tag} 2"
 COMPILING = "compiling kernels for this machine, once: this takes up to a minute ..."
 
 READY = Path(__file__).parent / "ready"
-"""Machine code that came with the installation; nothing is written here but by `keima.search.precompile`."""
+"""Machine code that came with the installation; nothing is written here but by `keima.precompile`."""
 
 _LEVELS = {"x86_64": ("x86-64-v3", "avx2 bmi bmi2 f16c fma lzcnt movbe"), "aarch64": ("generic", "")}
 """Kind of processor → what `READY` is made for: LLVM's name, and what a processor must have for it."""

@@ -65,6 +65,7 @@ class Forest:
             tree.parameters = parameters
             tree.record[:] = parameters.record()
         tree.set_position(position)
+        tree.plan(visits)
         _put(self._roots, t, position.record)
         _put(self._scratch, t, tree.scratch)
         self.wanted[t], self.keys[t] = visits, key

@@ -10,7 +10,8 @@ without visits has the *first-play urgency* in place of Q. Descents under way co
 
 Sources: AlphaGo Zero (Nature 550, 2017, Methods, "Select"), AlphaZero's pseudocode for c(s) and its logarithm; KataGo
 `cpp/search/searchexplorehelpers.cpp` for σ and the offset; Lc0 `src/search/classic/search.cc` for the floor and for
-moves left. Every number is in `keima.systems.parameters`.
+moves left. Every number is in `keima.systems.parameters`. With `gumbel_considered` it is `keima.search.gumbel` that
+selects instead.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keima.jit import Record, Records, njit
+from keima.search.gumbel import select_by_halving, select_improved
 
 
 @njit
@@ -29,6 +31,8 @@ def select(nodes: Records, edge_priors: NDArray[np.float32], root: Record, i: in
 
     With `solve`, a child proven lost for the side to move is left alone while there is another.
     """
+    if p.gumbel_considered > 0:
+        return select_by_halving(nodes, root, p) if i == 0 else select_improved(nodes, edge_priors, i, p)
     if i == 0:
         return select_at_root(nodes, root, p)
     nd = nodes[i]
@@ -52,7 +56,7 @@ def select(nodes: Records, edge_priors: NDArray[np.float32], root: Record, i: in
 
 @njit
 def select_at_root(nodes: Records, root: Record, p: Record) -> int:
-    """`select` at the root, among its allowed moves."""
+    """`select` at the root, among its allowed moves; one that is owed forced visits before all others."""
     nd = nodes[0]
     scale = exploration(nd, p)
     fpu = first_play_urgency(nd, p, p.root_fpu_reduction)
@@ -72,11 +76,24 @@ def select_at_root(nodes: Records, root: Record, p: Record) -> int:
             spare = c
             if nodes[c].lower == 1 and p.solve == 1:
                 continue
+            if p.forced_playouts > 0 and is_forced(nd, nodes[c], p):
+                return int(c)
             score = puct(nd, nodes[c], scale, fpu, p)
             choice = c
         if score > best:
             best, found = score, choice
     return spare if found == 0 else found
+
+
+@njit
+def is_forced(nd: Record, ch: Record, p: Record) -> bool:
+    """Has a root move been visited, but fewer than √(k · P · Σ N) times, k being `forced_playouts`?
+
+    Wu, arXiv:1902.10565, §3.2; descents under way count, as in KataGo `searchexplorehelpers.cpp`
+    (`rootDesiredPerChildVisitsCoeff`).
+    """
+    n = ch.weight + ch.pending * p.virtual_loss
+    return bool(ch.visits > 0 and n * n < p.forced_playouts * ch.prior * (nd.weight - nd.own))
 
 
 @njit

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from keima.games.position import Position
 from keima.jit import Records
 from keima.plain import Data
+from keima.search.gumbel import score_root
 from keima.search.puct import exploration
 from keima.search.tree import RootAnswer, Tree, principal_variation
 from keima.systems.parameters import Choice
@@ -120,7 +121,12 @@ class RootTable:
         if rule == Choice.LCB and len(nodes):
             return self._values_by_bound(tree) + fine * 1e-3
         values: NDArray[np.float64] = nodes["visits"] + fine
-        if rule == Choice.PROVEN:
+        if rule == Choice.GUMBEL:
+            root = tree.roots[0]
+            scores = score_root(tree.nodes, root, tree.record[0])[self.edges]
+            better = np.argsort(np.argsort(scores, kind="stable"), kind="stable")
+            values = nodes["visits"] - root["base"][self.edges] + better / max(1, len(scores))
+        if rule in (Choice.PROVEN, Choice.GUMBEL):
             values = np.where(nodes["upper"] == -1, 1e12 - nodes["plies"], values)
             values = np.where(nodes["lower"] == 1, -1e12 + nodes["plies"], values)
         return values
@@ -168,8 +174,11 @@ def choose(tree: Tree, temperature: float, rng: np.random.Generator) -> str:
 def _best_by_policy(tree: Tree) -> str:
     """The likeliest allowed move of a root whose moves have no visits; "" where there is none."""
     root = tree.roots[0]
-    allowed = np.flatnonzero(root["allowed"][: int(root["count"])])
-    return tree.name(int(root["move"][allowed[0]]), tree.side) if len(allowed) else ""
+    odds = root["prior"][: int(root["count"])]
+    if tree.parameters.final_choice.choice == Choice.GUMBEL:
+        odds = score_root(tree.nodes, root, tree.record[0])
+    allowed = np.flatnonzero(root["allowed"][: len(odds)])
+    return tree.name(int(root["move"][allowed[np.argmax(odds[allowed])]]), tree.side) if len(allowed) else ""
 
 
 def _averages(nodes: Records, answer: RootAnswer, sign: int) -> list[Data]:

@@ -130,7 +130,9 @@ def set_root(
     policy = _policy(logits, 1.0)
     temperature = p.root.root_policy_temperature
     tempered = policy if temperature == 1.0 else _policy(logits, temperature)
-    _write_root(tree, moves, _noisy(tempered, p, rng), np.ones(len(moves), np.uint8) if allowed is None else allowed)
+    if allowed is None:
+        allowed = np.ones(len(moves), np.uint8)
+    _write_root(tree, moves, _noisy(tempered, p, rng), allowed, _gumbel(len(moves), p, rng))
     _evaluate(tree, answer, playout)
     if p.solver.solve:
         move, plies = tree.kernels.forced_win(tree.position.record[0], tree.scratch[0])
@@ -165,7 +167,20 @@ def _noisy(policy: NDArray[np.float64], p: Parameters, rng: np.random.Generator)
     return (1 - share) * policy + share * noise
 
 
-def _write_root(tree: Tree, moves: NDArray[np.int16], policy: NDArray[np.float64], allowed: NDArray[np.uint8]) -> None:
+def _gumbel(k: int, p: Parameters, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Gumbel noise of the k legal moves, where the search wants it."""
+    if not p.gumbel.gumbel_considered or not p.gumbel.gumbel_noise:
+        return np.zeros(k)
+    return p.gumbel.gumbel_noise * rng.gumbel(size=k)
+
+
+def _write_root(
+    tree: Tree,
+    moves: NDArray[np.int16],
+    policy: NDArray[np.float64],
+    allowed: NDArray[np.uint8],
+    gumbel: NDArray[np.float64],
+) -> None:
     """The ROOT record, most likely moves first, children of an older tree in their places."""
     root = tree.roots[0]
     order = np.argsort(-policy, kind="stable")
@@ -174,6 +189,7 @@ def _write_root(tree: Tree, moves: NDArray[np.int16], policy: NDArray[np.float64
     root["move"][:count] = moves[order]
     root["prior"][:count] = policy[order]
     root["allowed"][:count] = allowed[order]
+    root["noise"][:count] = gumbel[order]
     root["child"][:count] = -1
     places = {move: e for e, move in enumerate(moves[order].tolist())}
     nodes = tree.nodes

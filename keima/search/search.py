@@ -184,6 +184,8 @@ class Search:
             self.tree.start_counting()
             try:
                 self._prepare(allow_moves, avoid_moves, ownership)
+                with self._lock:
+                    self.tree.plan(limits.visits or self.tree.visits + DEFAULT_VISITS)
                 self._stopped_by = self._loop(limits, on_update, update_seconds)
             finally:
                 if not batches.is_empty:
@@ -274,6 +276,8 @@ class Search:
         children = root["child"][: int(root["count"])][root["allowed"][: int(root["count"])] == 1]
         if len(children) == 1:
             return True
+        if self.parameters.final_choice.choice == Choice.GUMBEL:
+            return False
         each = np.sort(tree.nodes["visits"][children[children >= 0]])
         if remaining == float("inf") or not len(each):
             return False
@@ -411,6 +415,8 @@ def search_batch(
         for k, tree in zip(group, trees, strict=True):
             tree.set_position(positions[k])
         prepare_roots(batches, trees, rng, Considered(), nullcontext())
+        for tree in trees:
+            tree.plan(visits)
         results.update(zip(group, _SideBySide(batches, trees).run(visits), strict=True))
     return [results[k] for k in range(len(positions))]
 

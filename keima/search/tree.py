@@ -85,6 +85,9 @@ ROOT = np.dtype(
         ("prior", np.float32, (ROOT_EDGES,)),
         ("child", np.int32, (ROOT_EDGES,)),  # -1: not opened
         ("allowed", np.uint8, (ROOT_EDGES,)),
+        ("noise", np.float32, (ROOT_EDGES,)),  # Gumbel noise; 0 where there is none
+        ("base", np.int32, (ROOT_EDGES,)),  # visits before the search began
+        ("budget", np.int32),  # visits of moves that the search is to make
     ],
     align=True,
 )
@@ -481,6 +484,14 @@ class Tree:
         nodes["edge"][holders] = places[inverse]
         self.heads["edges"] = places[-1]
         enter_all(self.table, self.nodes, kept)
+
+    def plan(self, visits: int) -> None:
+        """Say that a search to so many visits of the root begins, its own evaluation (the first) among them."""
+        root = self.roots[0]
+        children = root["child"][: int(root["count"])]
+        root["base"] = 0
+        root["base"][: len(children)] = np.where(children >= 0, self.nodes["visits"][children], 0)
+        root["budget"] = max(0, visits - max(1, self.visits))
 
     def start_counting(self) -> None:
         """Begin the counts of one search."""

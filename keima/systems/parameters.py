@@ -26,6 +26,7 @@ class Choice(IntEnum):
     VISITS = 0  # the most visits
     LCB = 1  # KataGo's lower confidence bound
     PROVEN = 2  # Lc0's: proven results, then visits
+    GUMBEL = 3  # of the moves that sequential halving has left, the one with the best g + ln P + σ(q)
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,17 @@ class Root:
     root_noise: float = 0.0  # share ε of Dirichlet noise in the policy (self-play; 0 in games)
     dirichlet_total: float = 10.83  # sum of the Dirichlet distribution's concentrations over the legal moves
     root_symmetries: int = 1  # symmetries the evaluation is averaged over
+    forced_playouts: float = 0.0  # k: a move once visited gets √(k · P · Σ N) visits at least (self-play; KataGo 2)
+
+
+@dataclass(frozen=True)
+class Gumbel:
+    """Gumbel AlphaZero in place of PUCT (`keima.search.gumbel`)."""
+
+    gumbel_considered: int = 0  # m: moves considered at the root; 0: PUCT selects
+    gumbel_value_scale: float = 0.1  # c_scale of σ(q) = (c_visit + max N) · c_scale · q
+    gumbel_visit_offset: float = 50.0  # c_visit
+    gumbel_noise: float = 1.0  # scale of the noise at the root; 0 in matches
 
 
 @dataclass(frozen=True)
@@ -162,6 +174,7 @@ class Parameters:
     virtual_loss: VirtualLoss = VirtualLoss()
     priors: Priors = Priors()
     root: Root = Root()
+    gumbel: Gumbel = Gumbel()
     utility: Utility = Utility()
     moves_left: MovesLeft = MovesLeft()
     averages: Averages = Averages()
@@ -236,6 +249,11 @@ _RANGES = {
     "expansion_visits": (1, 1 << 30),
     "value_weight_exponent": (0, 1),
     "noise_prune_scale": (0, 10),
+    "forced_playouts": (0, 100),
+    "gumbel_considered": (0, 400),
+    "gumbel_value_scale": (0, 1000),
+    "gumbel_visit_offset": (0, 100_000),
+    "gumbel_noise": (0, 10),
 }
 _WANTED: dict[type[Number], str] = {
     float: "a number",

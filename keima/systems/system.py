@@ -132,6 +132,7 @@ SYSTEMS = _Systems(
         "katago-guide": ("keima.systems.katago_guide", "SYSTEM"),
         "lc0": ("keima.systems.lc0", "SYSTEM"),
         "comparison": ("keima.systems.comparison", "SYSTEM"),
+        "gumbel": ("keima.systems.gumbel", "SYSTEM"),
     }
 )
 """Every system by name, in the family's order."""

@@ -20,12 +20,12 @@ from tests.search.fakes import Answer, Fake
 
 def test_names_are_unique_over_the_groups() -> None:
     names = parameter_names()
-    assert len(names) == len(set(names)) == 47
+    assert len(names) == len(set(names)) == 52
     assert set(names) - set(RECORD.names or ()) == {"policy_optimism", "root_policy_optimism"}
 
 
 def test_presets_stand_with_their_systems() -> None:
-    assert list(PRESETS) == ["alphago", "alphago-zero", "katago", "lc0"]
+    assert list(PRESETS) == ["alphago", "alphago-zero", "katago", "lc0", "gumbel"]
     assert SYSTEMS["leela-zero"].preset is SYSTEMS["comparison"].preset is PRESETS["alphago-zero"]
     assert SYSTEMS["katago-guide"].preset is PRESETS["katago"]
     assert find_preset("auto", "leela-zero", {}) == PRESETS["alphago-zero"]
@@ -33,7 +33,7 @@ def test_presets_stand_with_their_systems() -> None:
 
 @pytest.mark.parametrize("system", ["alphago-rollout", "mine"])
 def test_a_system_without_a_preset_says_so(system: str) -> None:
-    with pytest.raises(BadRequest, match="no search preset; choose one of alphago, alphago-zero, katago, lc0"):
+    with pytest.raises(BadRequest, match="no search preset; choose one of alphago, alphago-zero, katago, lc0, gumbel"):
         find_preset("auto", system, {})
     assert find_preset("katago", system, {}) == PRESETS["katago"]
 
@@ -57,7 +57,7 @@ def test_numbers_keep_their_kinds() -> None:
         ("solve", 0.5),
         ("edge_cap", 1.5),
         ("edge_cap", 0),
-        ("choice", 3),
+        ("choice", 4),
         ("cpuct", math.nan),
         ("cpuct", "1"),
         ("cpuct", True),

@@ -1,4 +1,4 @@
-"""Compiling ahead: `python -m keima.search.precompile`, which an installation runs.
+"""Compiling ahead: `python -m keima.precompile`, which an installation runs.
 
 Every game is played and every encoding searched for a moment, so that the machine code of their kernels lies in
 `keima.jit.store.READY`, for every processor of this kind, before anyone waits for it. Several processes share the work.
@@ -21,6 +21,7 @@ from keima.games.game import get_game
 from keima.jit import store
 from keima.search.limits import Limits
 from keima.search.search import Search
+from keima.search.targets import draw_move, policy_target
 from keima.systems.encoding import Batch, Encoding
 from keima.systems.system import SYSTEMS, System
 
@@ -84,6 +85,8 @@ def work(system: System, name: str) -> None:
         if search is not None:
             search.set_position(position)
             search.run(Limits(visits=VISITS))
+            policy_target(search.tree)
+            draw_move(search.tree, 1.0, 0.5)
         move = position.legal()[0]
         if position.is_legal(move) and not position.is_over and position.result is None:
             position = position.play(move)
@@ -105,7 +108,7 @@ def main(arguments: list[str]) -> int:
     count = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 4)
     print(f"compiling kernels into {store.READY}, about {180 // count} s ...", file=sys.stderr, flush=True)
     target = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(store.READY)}
-    command = [sys.executable, "-m", "keima.search.precompile"]
+    command = [sys.executable, "-m", "keima.precompile"]
     parts = [subprocess.Popen([*command, f"{k}/{count}"], env={**os.environ, **target}) for k in range(count)]
     failed = sum(part.wait() != 0 for part in parts)
     print(f"compiled in {time.monotonic() - began:.0f} s", file=sys.stderr)
