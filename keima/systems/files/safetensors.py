@@ -60,7 +60,17 @@ def write_safetensors(network: Network, path: FilePath, state: Mapping[str, Tens
     }
     weights = network.state_dict() if state is None else state
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
-    atomic_write(path, save_tensors(tensors, metadata))
+    atomic_write(path, _in_order(save_tensors(tensors, metadata)))
+
+
+def _in_order(data: bytes) -> bytes:
+    """The same file with its metadata sorted, which safetensors writes in any order: bytes follow from the network."""
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    ordered = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    ordered += b" " * (-len(ordered) % 8)
+    return len(ordered).to_bytes(8, "little") + ordered + data[8 + length :]
 
 
 def read_safetensors(path: FilePath) -> Network:

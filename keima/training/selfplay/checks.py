@@ -90,7 +90,8 @@ def check_search(recipe: LoopRecipe, network: Network) -> Parameters:
     try:
         return parameters_for(search.preset, network.system, network.output_names, search.numbers)
     except KeimaError as error:
-        key = next((key for key in search.numbers if key in error.message), "preset")
+        blamed = [key for key in search.numbers if key in error.message]
+        key = min(blamed, key=error.message.find, default="preset")
         raise recipe.error(f"search.{key}", error.message) from error
 
 

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 from keima.elo import Sprt, Tally
-from keima.games.game import get_game
 from keima.inference.evaluator import Evaluator
 from keima.plain import Fields
 from keima.systems.network import Network
@@ -133,17 +133,16 @@ class _Court:
         numbers = (number for number in range(games) if number not in journal.games)
         named = ((network, generation), (opposed, other if isinstance(other, int) else -1))
         both = [Player(Evaluator(each, batch_size=size, threads=threads), number) for each, number in named]
-        players = Players(recipe, both, lambda: next(numbers, None), journal, rules.visits or None)
-        record, tally = Record(), Tally()
-        for game in self._games(players):
-            record.add(game)
-            tally = record.tally(test)
-            counts = {"wins": tally.wins, "draws": tally.draws, "losses": tally.losses}
-            self.tell({"doing": "plays a match", "generation": generation, "opponent": other, **counts})
-            if test is not None and test.verdict(tally) is not None:
-                return tally
-        journal.close()
-        return tally if record.games == games else None
+        record = Record(test)
+        with closing(journal):
+            players = Players(recipe, both, lambda: next(numbers, None), journal, rules.visits or None)
+            for game in self._games(players):
+                record.add(game)
+                counts = {"wins": record.tally.wins, "draws": record.tally.draws, "losses": record.tally.losses}
+                self.tell({"doing": "plays a match", "generation": generation, "opponent": other, **counts})
+                if record.over:
+                    break
+        return record.tally if record.over or record.games == games else None
 
     def _games(self, players: Players) -> Iterator[SelfplayGame]:
         """The games as they end, until there are no more or it is stopped."""
@@ -154,42 +153,43 @@ class _Court:
 
 
 class Record:
-    """The games of a match: what the player of even numbers' first side has in each."""
+    """The games of a match, of the first network.
 
-    def __init__(self) -> None:
+    Args:
+        test: with whose verdict it ends.
+
+    Attributes:
+        tally: of the pairs from number 0 on that are whole, up to the one with which the test ends.
+        over: has it ended?
+    """
+
+    def __init__(self, test: Sprt | None = None) -> None:
+        self.tally = Tally()
+        self.over = False
+        self._test = test
         self._points: dict[int, float] = {}
 
     @property
     def games(self) -> int:
-        """How many have ended."""
+        """How many have been added."""
         return len(self._points)
 
     def add(self, game: SelfplayGame) -> None:
-        """A game has ended."""
+        """A game has ended: in those of even numbers the first side is the first network's."""
         assert game.verdict is not None
-        first = get_game(game.position.game).letters.index(game.start.to_play)
         won = game.verdict.winner
-        mine = (first + game.number) % 2
-        self._points[game.number] = 0.5 if won is None else float(won == mine)
-
-    def tally(self, test: Sprt | None = None) -> Tally:
-        """Of the pairs from number 0 on that are whole, up to the one with which the test ends."""
-        tally = Tally()
-        pairs = [0, 0, 0, 0, 0]
-        number = 0
-        while number in self._points and number + 1 in self._points:
-            both = (self._points[number], self._points[number + 1])
-            pairs[int(2 * sum(both))] += 1
-            tally = Tally(
-                tally.wins + both.count(1.0),
-                tally.draws + both.count(0.5),
-                tally.losses + both.count(0.0),
+        self._points[game.number] = 0.5 if won is None else float(won == game.number % 2)
+        while not self.over and {self.tally.games, self.tally.games + 1} <= self._points.keys():
+            both = [self._points[self.tally.games + k] for k in (0, 1)]
+            pairs = [count + (k == 2 * sum(both)) for k, count in enumerate(self.tally.pairs)]
+            wins, draws, losses = self.tally.wins, self.tally.draws, self.tally.losses
+            self.tally = Tally(
+                wins + both.count(1.0),
+                draws + both.count(0.5),
+                losses + both.count(0.0),
                 (pairs[0], pairs[1], pairs[2], pairs[3], pairs[4]),
             )
-            if test is not None and test.verdict(tally) is not None:
-                break
-            number += 2
-        return tally
+            self.over = self._test is not None and self._test.verdict(self.tally) is not None
 
 
 def opponents_of(generation: int, every: int) -> list[int]:

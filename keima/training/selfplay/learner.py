@@ -18,7 +18,6 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 from keima.errors import BadRequest, BadStore
 from keima.plain import Fields
@@ -210,31 +209,27 @@ class Turns:
             raise BadRequest("turns need file locks of a Unix system") from error
         self._lock, self._exclusive = fcntl.flock, fcntl.LOCK_EX
         self._shared, self._unlock = fcntl.LOCK_SH | fcntl.LOCK_NB, fcntl.LOCK_UN
-        self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: IO[bytes] | None = None
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
-    def _open(self) -> IO[bytes]:
-        if self._file is None:
-            self._file = self.path.open("ab")
-        return self._file
+    def __del__(self) -> None:
+        os.close(self._file)
 
     def take(self) -> None:
         """The learner's turn begins."""
-        self._lock(self._open(), self._exclusive)
+        self._lock(self._file, self._exclusive)
 
     def rest(self) -> None:
         """The learner's turn ends, if it was."""
-        if self._file is not None:
-            self._lock(self._file, self._unlock)
+        self._lock(self._file, self._unlock)
 
     def free(self) -> bool:
         """May others work just now?"""
         try:
-            self._lock(self._open(), self._shared)
+            self._lock(self._file, self._shared)
         except BlockingIOError:
             return False
-        self._lock(self._open(), self._unlock)
+        self._lock(self._file, self._unlock)
         return True
 
     def wait(self, stopped: Callable[[], bool] = lambda: False) -> None:
