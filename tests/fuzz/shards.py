@@ -1,15 +1,19 @@
-"""Shards of self-play, damaged: bytes, columns, rows. Refused with what is wrong, or every position of them is made."""
+"""Shards of self-play, damaged: bytes, columns, rows. Refused with what is wrong, or every position of them is made.
+
+Moves that can be played are made into positions; others, which the SHA-256 in a shard's name keeps out, are replayed.
+"""
 
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from functools import cache
 
 import numpy as np
 import pyarrow as pa
 
 import keima
-from keima.errors import BadStore
+from keima.errors import BadStore, KeimaError
 from keima.games.game import GAMES
 from keima.plain import Data
 from keima.systems.encoding import Encoding
@@ -52,9 +56,17 @@ def one(seed: int) -> None:
         table = parse_shard(change(rng, game, rows, data))
     except BadStore:
         return
+    with suppress(KeimaError):  # a start that cannot be, which a game's arrays find out
+        _learn(rng, rows, table)
+
+
+def _learn(rng: random.Random, rows: list[Data], table: pa.Table) -> None:
+    """Replay the positions of full searches, and make a batch of them where the moves are legal."""
     found = shard_games(table)
     chosen, turns = found.full()
-    if len(chosen) and len(found.games):
+    found.games.replay(chosen, turns, np.zeros(len(chosen), GAMES[found.games.game].kernels.dtype))
+    known = {bytes(row["moves"]) for row in rows}
+    if len(chosen) and {*table.column("moves").to_pylist()} <= known and not _changes_start(table, rows):
         maker = BatchMaker(found.games, encoding(found.games.game), {"policy", "value", "reply"}, found.policies)
         kept = maker.fits[chosen]
         symmetries = np.array([rng.choice(maker.symmetries.tolist()) for _ in range(int(kept.sum()))], np.int64)
@@ -63,6 +75,13 @@ def one(seed: int) -> None:
             assert soft is not None
             assert (soft >= 0).all()
             assert (soft.sum(axis=1) <= 1.001).all()
+
+
+def _changes_start(table: pa.Table, rows: list[Data]) -> bool:
+    """Do games begin otherwise than those of the corpus with the same moves?"""
+    before = {row["moves"]: row for row in rows}
+    own = [name for name in ("setup", "to_play_first", "xsize", "ysize", "rules", "start_fen") if name in rows[0]]
+    return any(row[name] != before[row["moves"]][name] for row in table.to_pylist() for name in own)
 
 
 def _written(rows: list[Data], game: str) -> bytes:

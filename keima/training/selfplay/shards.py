@@ -179,7 +179,11 @@ def read_shard(store: Store, name: str) -> pa.Table:
 
 
 def parse_shard(data: bytes, first: int = 0, last: int = 1 << 62) -> pa.Table:
-    """The rows of a shard's bytes, whose numbers lie between two, checked. Raises BadStore."""
+    """The rows of a shard's bytes, whose numbers lie between two, checked; moves are trusted, as those of any store.
+
+    Raises:
+        BadStore: see `read_shard`.
+    """
     try:
         table = pq.read_table(BytesIO(data))
         facts = table.schema.metadata or {}
@@ -189,6 +193,7 @@ def parse_shard(data: bytes, first: int = 0, last: int = 1 << 62) -> pa.Table:
             raise BadStore(f"is {found}; this keima reads format {FORMAT}")
         schema = check_schema(table.schema, [pa.field(*column) for column in COLUMNS])
         table = table.select(schema.names).cast(schema)
+        table.validate(full=True)
         for batch in table.to_batches():
             _check(batch, first, last)
             GAMES[game_of(table)].archive.columns().add(batch)
