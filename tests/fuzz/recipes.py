@@ -1,4 +1,4 @@
-"""Recipes and studies: TOML of our own, mutated as text and as values; what is wrong is told with file and place."""
+"""Recipes (training, self-play) and studies: TOML mutated as text and values; errors name file and place."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from typing import Any
 from keima.errors import BadRequest
 from keima.training.run.recipe import SECTIONS, read_recipe
 from keima.training.run.recipe_text import toml_lines
+from keima.training.selfplay.recipe import SECTIONS as LOOP_SECTIONS
+from keima.training.selfplay.recipe import read_loop
 from keima.training.study.file import read_study
 
 if sys.version_info >= (3, 11):
@@ -45,16 +47,20 @@ FOLDER = Path(tempfile.mkdtemp(prefix="keima-fuzz-"))
 
 
 @cache
-def corpus() -> list[tuple[str, bool]]:
-    """The project's recipes and studies; is it a study?"""
+def corpus() -> list[tuple[str, Callable[..., object]]]:
+    """The project's recipes and studies, and what reads each."""
     texts = [path.read_text(encoding="utf-8") for path in sorted(RECIPES.rglob("*.toml"))]
-    return [(text, "[study]" in text) for text in texts]
+    return [(text, _reader(text)) for text in texts]
+
+
+def _reader(text: str) -> Callable[..., object]:
+    return read_study if "[study]" in text else read_loop if "[window]" in text else read_recipe
 
 
 def one(seed: int) -> None:
     """One recipe or study."""
     rng = random.Random(f"recipe {seed}")
-    text, is_study = rng.choice(corpus())
+    text, read = rng.choice(corpus())
     text = _other_values(rng, text) if rng.random() < 0.4 else _other_text(rng, text)
     if rng.random() < 0.01:
         text += "\n" + rng.choice(_DEEP)
@@ -66,7 +72,7 @@ def one(seed: int) -> None:
     path.write_bytes(data)
     overrides = [_override(rng)] if rng.random() < 0.2 else []
     try:
-        (read_study if is_study else read_recipe)(path, overrides)
+        read(path, overrides)
     except BadRequest as error:
         _check(error, str(path), data, overrides)
 
@@ -109,7 +115,7 @@ def _other_values(rng: random.Random, text: str) -> str:
         if rng.random() < 0.2:
             table.pop(name, None)
         elif rng.random() < 0.05:
-            values[rng.choice([*SECTIONS, "study", "variant", "é"])] = rng.choice(ODD)()
+            values[rng.choice([*SECTIONS, *LOOP_SECTIONS, "study", "variant", "é"])] = rng.choice(ODD)()
         else:
             table[name] = rng.choice(ODD)()
     lines = [f"{name} = {_toml(value)}" for name, value in values.items() if not isinstance(value, dict)]

@@ -262,7 +262,9 @@ def _draw_elo(axes: Axes, ratings: Sequence[Rating], places: dict[int, int], acr
     others = {player: each for player, each in found.items() if isinstance(player, str)}
     for colour, (name, each) in zip(COLOURS[1:], others.items(), strict=False):
         axes.axhline(each.elo, color=colour, linewidth=1, linestyle="--", label=name.rpartition("/")[2])
-    if others:
+    if refused:
+        axes.plot([], [], "o", color=BLUE, markersize=4, markerfacecolor="white", label="not accepted")
+    if others or refused:
         axes.legend(frameon=False, fontsize=8)
     axes.set_xlim(0, max(1, *places.values()))
 
@@ -278,7 +280,7 @@ def _draw_window(axes: Axes, known: Sequence[Data]) -> None:
     """Positions in the window and games a minute between two networks."""
     _plain(axes, "Positions in the window, and games a minute", "generation")
     xs = [each["generation"] for each in known]
-    axes.plot(xs, [each["window"] for each in known], color=GREEN, linewidth=1.4)
+    axes.plot(xs[1:], [each["window"] for each in known[1:]], color=GREEN, linewidth=1.4)
     axes.set_ylabel("positions", color=GREEN)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_ylim(0, None)
