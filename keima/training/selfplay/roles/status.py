@@ -28,6 +28,8 @@ _PATIENCE = 5.0
 """Seconds a heartbeat is tried for: the next one says more."""
 RATE_SECONDS = 60.0
 """Rates are those of so long."""
+RATES = ("games_per_second", "moves_per_second", "evaluations_per_second")
+"""Names of a worker's, in its status and in `Overview`."""
 
 
 class Status:
@@ -163,7 +165,7 @@ class Glances:
         seen.games = len(store.list(GAMES)) * self._recipe.games.block
         seen.roles = read_statuses(store)
         workers = [each for each in seen.roles if each["role"] == "worker"]
-        for name in ("games_per_second", "moves_per_second", "evaluations_per_second"):
+        for name in RATES:
             setattr(seen, name, sum(float(each.get(name, 0.0)) for each in workers))
         shares = [each["share"] for each in workers if each.get("share") is not None]
         seen.share = sum(shares) / len(shares) if shares else 0.0

@@ -30,7 +30,7 @@ from keima.training.selfplay.ratings import best_network
 from keima.training.selfplay.recipe import LoopRecipe
 from keima.training.selfplay.roles.claims import Claims
 from keima.training.selfplay.roles.processes import Stop
-from keima.training.selfplay.roles.status import Meter, Status, read_statuses
+from keima.training.selfplay.roles.status import RATES, Meter, Status, read_statuses
 from keima.training.selfplay.shards import FOLDER as GAMES
 from keima.training.selfplay.shards import write_shard
 from keima.training.selfplay.store import Store
@@ -39,10 +39,12 @@ from keima.training.selfplay.window import WINDOWS
 POLL_SECONDS, FAR_POLL_SECONDS = 2.0, 15.0
 """Between two looks for a newer network, the end, and whether to begin games; in a folder, and in another store."""
 _REST_SECONDS = 0.02
+"""Between two looks whether the learner rests."""
 _MEASURE_SECONDS = 1.0
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LONGEST_WAIT = 60.0
-_MINE, _RECENT = 50, 20
+_RECENT = 20
+"""Shards whose size says how many positions the next ones have."""
 
 Say = Callable[[str], None]
 
@@ -78,6 +80,7 @@ class Worker:
         self.store, self.name, self.stop, self.say = store, name, stop, say
         self.recipe: LoopRecipe = read_run(store)
         self.status = Status(store, "worker", name)
+        store.on_wait = self._wait_for_store
         self._path = folder / f"{name}.jsonl"
         self._threads, self._turns = threads, turns
         self._poll = POLL_SECONDS if store.local is not None else FAR_POLL_SECONDS
@@ -97,8 +100,8 @@ class Worker:
             while True:
                 try:
                     return self._play()
-                except BadStore as error:
-                    if getattr(error.__cause__, "errno", None) not in _FULL:
+                except (BadStore, OSError) as error:
+                    if getattr(error.__cause__ or error, "errno", None) not in _FULL:
                         raise
                     message = f"waits for room on the disk: {error}"
                 self.say(message)
@@ -107,6 +110,7 @@ class Worker:
                     return None
                 wait = min(2 * wait, _LONGEST_WAIT)
         finally:
+            self.status.set(dict.fromkeys(RATES, 0.0))
             self.status.close()
 
     def _play(self) -> None:
@@ -117,10 +121,16 @@ class Worker:
         journal = Journal(self._path)
         try:
             self._resume(journal)
-            self._players = players = Players(self.recipe, [player], self._next_number, journal)
+            players = Players(self.recipe, [player], self._next_number, journal)
             looked = time.monotonic()
             while not self.stop():
-                if self._rests():
+                if time.monotonic() - looked > self._poll:
+                    if self.store.exists(DONE):
+                        return
+                    self._look(players)
+                    looked = time.monotonic()
+                if self._turns is not None and not self._turns.free():
+                    self.stop.wait(_REST_SECONDS)
                     continue
                 began = time.monotonic()
                 ended = players.step()
@@ -129,13 +139,15 @@ class Worker:
                     self._keep(game, journal)
                 if players.idle:
                     self.stop.wait(_REST_SECONDS)
-                if time.monotonic() - looked > self._poll:
-                    if self.store.exists(DONE):
-                        return
-                    self._look(players)
-                    looked = time.monotonic()
         finally:
             journal.close()
+
+    def _wait_for_store(self, message: str) -> None:
+        """Tell why it waits; and end where it was asked to."""
+        self.say(message)
+        self.status.doing(message)
+        if self.stop():
+            raise KeyboardInterrupt
 
     # --- Networks -----------------------------------------------------------------------------------------------------
 
@@ -174,12 +186,14 @@ class Worker:
                 self._generation = newest  # the next one will do
                 self.say(f"goes on with the network it has: {error}")
         self.claims.renew()
-        (games, moves, evaluations), active = self._meter.rates(players.games, players.moves, players.evaluations)
+        rates, active = self._meter.rates(players.games, players.moves, players.evaluations)
         told: Data = {"doing": "plays", "network": self._generation, "under_way": players.under_way}
         told |= {"games": players.games, "moves": players.moves, "evaluations": players.evaluations}
-        told |= {"games_per_second": games, "moves_per_second": moves, "evaluations_per_second": evaluations}
-        told |= {"own_rate": self._own_rate, "share": evaluations / (self._own_rate * active) if active else None}
-        if self._pace.ahead:
+        told |= dict(zip(RATES, rates, strict=True))
+        told |= {"own_rate": self._own_rate, "share": rates[2] / (self._own_rate * active) if active else None}
+        if self._turns is not None and not self._turns.free():
+            told["doing"] = "rests while the learner trains"
+        elif self._pace.ahead:
             told["doing"] = self._pace.reason
         self.status.set(told)
 
@@ -214,14 +228,6 @@ class Worker:
             journal.forget(games)
             self.claims.release(first)
             del self._blocks[first]
-
-    def _rests(self) -> bool:
-        """Wait a moment if the learner has its turn."""
-        if self._turns is None or self._turns.free():
-            return False
-        self.status.doing("rests while the learner trains")
-        self.stop.wait(_REST_SECONDS)
-        return True
 
 
 class Pace:
