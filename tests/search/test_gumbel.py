@@ -65,12 +65,13 @@ def visits_of(tree: Any) -> Any:
     return np.where(children >= 0, tree.nodes["visits"][children], 0)
 
 
-def test_searches_are_those_of_mctx() -> None:
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_searches_are_those_of_mctx(every: int) -> None:
     """Visits equal, the improved policy to 1e-5, the move, the root's value; mctx counts no visit of the root."""
     data = np.load(DATA)
     cases = [dict(zip(data.files, row, strict=True)) for row in zip(*(data[name] for name in data.files), strict=True)]
     assert len(cases) > 250
-    for case in cases:
+    for case in cases[::every]:
         one = searched(
             str(case["moves"]),
             int(case["simulations"]) + 1,
