@@ -28,7 +28,7 @@ from keima.search.search import parameters_of
 from keima.search.targets import draw_move, policy_target
 from keima.systems.encoding import Encoding
 from keima.systems.network import Heads
-from keima.systems.parameters import NUMBERS, Number, Parameters
+from keima.systems.parameters import Number, Parameters
 from keima.training.data.sampling import key_of
 from keima.training.selfplay.game import FAST, FULL, OPENING, Ply, SelfplayGame
 from keima.training.selfplay.journal import Journal
@@ -37,7 +37,12 @@ from keima.training.selfplay.recipe import LoopRecipe
 GROUPS = 2
 """Batches under way at once, of a board."""
 _BEGIN, _SYMMETRY = -1, 1 << 20
-_QUIET: dict[str, Number] = {"root_noise": 0.0, "forced_playouts": 0.0, "root_policy_temperature": 1.0}
+_QUIET: dict[str, Number] = {
+    "root_noise": 0.0,
+    "gumbel_noise": 0.0,
+    "forced_playouts": 0.0,
+    "root_policy_temperature": 1.0,
+}
 """Of fast searches, and of a match: nothing that is there to explore."""
 
 
@@ -424,5 +429,4 @@ def search_parameters(recipe: LoopRecipe, evaluator: Evaluator) -> tuple[Paramet
         full = parameters_of(evaluator, recipe.search.preset, recipe.search.numbers)
     except KeimaError as error:
         raise recipe.error("search", error.message) from error
-    quiet = {name: number for name, number in _QUIET.items() if name in NUMBERS}
-    return full, full.changed(**quiet)
+    return full, full.changed(**_QUIET)
