@@ -9,6 +9,7 @@ Slots stand in groups of one board; while one group's batch is evaluated the nex
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -120,6 +121,7 @@ class Players:
         self._ended: list[SelfplayGame] = []
         self._parents: dict[int, SelfplayGame] = {}
         self._parked: dict[int, int] = {}  # parent → the game that waits for it
+        self._waiting: dict[tuple[int, int], deque[int]] = {}  # numbers given out, by their boards
         self._idle = False
         self._groups = self._make_groups(first.encoding)
         self._resume()
@@ -129,7 +131,7 @@ class Players:
         count = max(1, self.recipe.games.side_by_side // (GROUPS * len(sizes)))
         groups = []
         for index in range(len(sizes) * GROUPS):
-            position = self._start(index % len(sizes))
+            position = self._start(2 * (index % len(sizes)))
             encoding.check(position)
             shape = encoding.shape(position)
             turns = [turn for turn in encoding.symmetries if encoding.shape(position, turn) == shape]
@@ -169,7 +171,7 @@ class Players:
     def _start(self, number: int) -> Position:
         """Where a game of that number begins; both games of a match's pair alike."""
         games = self.recipe.games
-        pair = number // 2 if self.match else number
+        pair = number // 2  # both of a match's opening, a game and its fork are of one board
         size = games.size[pair % len(games.size)] if games.size else self._own_size()
         komi = games.komi[pair // max(1, len(games.size)) % len(games.komi)] if games.komi else None
         start = self._game.playing.start((size, size) if size else None, games.rules or None, komi)
@@ -214,9 +216,9 @@ class Players:
     def _names(self, start: Position, opening: Position) -> list[str]:
         return self._game.kernels.moves_between(start, opening) or []
 
-    def _next_game(self, slot: _Slot) -> bool:
-        """Put the next game into an empty slot; False where there is none."""
-        while (number := self._numbers()) is not None:
+    def _next_game(self, slot: _Slot, group: _Group) -> bool:
+        """Put the next game of the group's board into an empty slot; False where there is none."""
+        while (number := self._next_number(group)) is not None:
             parent = number - 1
             forks = self.recipe.games.fork > 0 and number % 2 and not self.match
             if forks and any(s.game and s.game.number == parent for group in self._groups for s in group.slots):
@@ -226,11 +228,23 @@ class Players:
             return True
         return False
 
+    def _next_number(self, group: _Group) -> int | None:
+        """The number of the next game of this board; those of others are kept for their groups."""
+        board = self._shape(group.position)
+        while not self._waiting.setdefault(board, deque()):
+            number = self._numbers()
+            if number is None:
+                return None
+            self._waiting.setdefault(self._shape(self._start(number)), deque()).append(number)
+        return self._waiting[board].popleft()
+
+    def _shape(self, position: Position) -> tuple[int, int]:
+        return self.players[0].evaluator.encoding.shape(position)
+
     def _resume(self) -> None:
         """Put the games of the journal back; those that ended are given by the first `step`."""
         places = [(group, slot) for slots in zip(*(g.slots for g in self._groups), strict=True)
                   for group, slot in zip(self._groups, slots, strict=True)]  # fmt: skip
-        encoding = self.players[0].evaluator.encoding
         for number, kept in self._journal or ():
             if kept.verdict is not None:
                 slot = _Slot()
@@ -239,8 +253,8 @@ class Players:
                 slot.game.verdict = kept.verdict
                 self._give(slot.game)
                 continue
-            shape = encoding.shape(self._start(number))
-            free = [slot for group, slot in places if slot.game is None and encoding.shape(group.position) == shape]
+            shape = self._shape(self._start(number))
+            free = [slot for group, slot in places if slot.game is None and self._shape(group.position) == shape]
             if free:
                 self._begin_again(free[0], number, kept.plies)
 
@@ -273,7 +287,7 @@ class Players:
         """Begin the search of the next move of slot t, or wake it with another game; asleep where there is none."""
         slot = group.slots[t]
         while True:
-            if slot.game is None and not self._next_game(slot):
+            if slot.game is None and not self._next_game(slot, group):
                 group.forest.wanted[t] = 0
                 self._idle = True
                 return
@@ -379,7 +393,7 @@ class Players:
         games = self.recipe.games
         if games.halflife:
             share = 0.5 ** (ply / games.halflife)
-            return games.late_temperature + (games.temperature - games.late_temperature) * share
+            return float(games.late_temperature + (games.temperature - games.late_temperature) * share)
         return games.temperature if ply < games.temperature_plies else games.late_temperature
 
     def _draw_by_policy(self, group: _Group, t: int, chance: float) -> int:

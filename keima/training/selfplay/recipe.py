@@ -114,7 +114,7 @@ class WindowRecipe:
     def size(self, positions: int) -> int:
         """How many of so many positions are in the window, the newest ones."""
         c = self.first
-        wanted = c * (1 + self.growth * ((positions / c) ** self.exponent - 1) / self.exponent)
+        wanted: float = c * (1 + self.growth * ((positions / c) ** self.exponent - 1) / self.exponent)
         return min(positions, max(c, math.ceil(wanted)))
 
     def needed(self, generation: int, batch_size: int) -> int:

@@ -25,9 +25,10 @@ SMALL = {
 
 
 def recipe(**sections: dict[str, Any]) -> LoopRecipe:
-    """`SMALL` with some keys changed."""
-    names = {*SMALL, *sections}
-    return build_loop({name: {**SMALL.get(name, {}), **sections.get(name, {})} for name in names}, {}, "small.toml", "")
+    """`SMALL` with some keys changed, or another network."""
+    network = sections.pop("network", SMALL["network"])
+    merged = {name: {**SMALL.get(name, {}), **sections.get(name, {})} for name in {*SMALL, *sections}}
+    return build_loop({**merged, "network": network}, {}, "small.toml", "")
 
 
 def evaluator(small: LoopRecipe, seed: int = 0) -> Evaluator:

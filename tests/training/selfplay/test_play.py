@@ -132,7 +132,8 @@ def test_who_resigns_loses_and_games_played_out_show_whether_that_was_right():
     assert not any(game.played_out for game in resigned)
     for game in resigned:
         loser = game.position.to_play
-        assert game.verdict and game.verdict.winner == 1 - int(loser == "2")
+        assert game.verdict is not None
+        assert game.verdict.winner == 1 - int(loser == "2")
     assert all(game.position.is_over for game in games if game.played_out)
 
 
@@ -152,10 +153,10 @@ def test_a_match_plays_each_opening_with_both_colours():
                 assert searched.network == generations[ply % 2]
 
 
-def test_go_of_several_sizes_and_komi_side_by_side():
+def test_go_with_komi_by_chance():
+    network = {"name": "alphago-zero", "blocks": 1, "channels": 8, "board_size": 5, "value_hidden": 8}
     games = {"komi": [3.5], "komi_stdev": 2.0, "rules": "tromp-taylor", "max_moves": 30}
-    small = recipe(network={"name": "alphago-zero", "blocks": 1, "channels": 8, "board_size": 5, "value_hidden": 8},
-                   search={"visits": 4}, games={**games, "size": [5]})  # fmt: skip
+    small = recipe(network=network, search={"visits": 4}, games=games)
     found = list(play(started(small, evaluator(small)), 8))
     komi = {game.start.to_json()["komi"] for game in found}
     assert len(komi) > 2
@@ -163,3 +164,13 @@ def test_go_of_several_sizes_and_komi_side_by_side():
     for game in found:
         assert len(game.plies) <= 30
         assert game.verdict is not None
+
+
+def test_boards_of_several_sizes_side_by_side():
+    network = {"name": "katago-b6c96", "blocks": 1, "channels": 16}
+    games = {"size": [4, 5], "rules": "tromp-taylor", "max_moves": 12, "side_by_side": 4, "fork": 0.5}
+    small = recipe(network=network, search={"visits": 3}, games=games)
+    found = {game.number: game for game in play(started(small, evaluator(small)), 12)}
+    for number, game in found.items():
+        assert game.start.to_json()["xsize"] == game.position.to_json()["xsize"] == [4, 5][number // 2 % 2]
+    assert {number // 2 % 2 for number in found} == {0, 1}
