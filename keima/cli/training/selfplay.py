@@ -34,6 +34,7 @@ RUN_EXAMPLES = """Examples:
 \b
   keima selfplay recipes/connect-four.toml -o runs/four
   keima selfplay recipes/connect-four.toml -o runs/four --set run.seed=2 --quiet
+  keima selfplay recipes/connect-four.toml -o s3://bucket/four --ray auto
 """
 WORKER_EXAMPLES = """Examples:
 
@@ -95,6 +96,9 @@ def run(
     output: common.RunFolder = None,
     settings: common.Settings = None,
     workers: Annotated[int | None, Option(min=1, help="Processes that play; by the machine if not given.")] = None,
+    ray: Annotated[
+        str | None, Option(metavar="ADDRESS", help="Run on this Ray cluster: auto, HOST:PORT, ray://…, or local.")
+    ] = None,
     quiet: common.Quiet = False,
 ) -> None:
     """Play and learn on this machine by a recipe, or go on with a run that was stopped."""
@@ -105,6 +109,11 @@ def run(
     overrides = tuple(settings or ())
     read = read_loop(recipe, overrides)
     folder = output or str(Path("runs") / Path(recipe).stem)
+    if ray is not None:
+        from keima.training.selfplay.roles import cluster
+
+        print(cluster.run(read, folder, ray, overrides, workers, watcher(quiet)))
+        return
     print(supervisor.run(read, folder, overrides, workers, watcher(quiet)))
 
 

@@ -107,7 +107,7 @@ def _create(recipe: Recipe) -> Network:
         return create(name, **sizes)
     except (KeimaError, TypeError, ValueError, RuntimeError, AttributeError, OverflowError, MemoryError) as error:
         message = str(error) or "out of memory"
-        blamed = next((size for size in sizes if size in message), "")
+        blamed = min((size for size in sizes if size in message), key=message.index, default="")
         key = f"network.{blamed}" if blamed else "network.name" if not sizes else "network"
         raise recipe.error(key, f"cannot be made: {message}") from error
 

@@ -1,8 +1,8 @@
 """A run on this machine: its roles as processes, started again when they die, ended together.
 
-The machine is divided by a rule (`divide`): without a CUDA device the learner and the workers take turns on all cores,
-so that nobody's batches wait for the other's; with one, a process's Python is what holds a worker up, and there are as
-many workers as cores, less one each for the learner and the judge.
+The machine is divided by a rule (`divide`). Without a CUDA device one worker has all cores (one more for every eight of
+them), and rests while the learner trains, so that neither's batches wait for the other's. With one, a worker is held up
+by its own Python, and there are as many workers as cores, less one each for the learner and the judge.
 
 Whatever is killed, this process too, the same command goes on: the roles keep all that matters in the run's store and
 die with this process.
@@ -39,6 +39,10 @@ _END_SECONDS = 60.0
 _LOOK_SECONDS = 0.2
 _TAIL_LINES = 6
 _MOST_WORKERS = 32
+_CORES = 8
+"""That one worker can use, without a CUDA device."""
+_PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE"}
+"""PyTorch's threads sleep while they wait, for the cores are shared."""
 
 
 class RunWatcher:
@@ -66,7 +70,7 @@ def divide(cores: int, gpu: bool, workers: int | None = None) -> Division:
     """The machine's share for each role; `workers` where they are chosen."""
     if gpu:
         return Division(workers or min(_MOST_WORKERS, max(1, cores - 2)), 1, False)
-    count = workers or cores
+    count = workers or max(1, cores // _CORES)
     return Division(count, max(1, cores // count), True)
 
 
@@ -193,7 +197,12 @@ class _Supervisor:
         with role.log.open("ab") as log:
             # a session of its own: Ctrl-C reaches this process alone, which ends them in order
             return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                command,
+                env={**_PASSIVE, **os.environ},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
 
     def _end(self) -> None:
