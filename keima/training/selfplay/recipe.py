@@ -207,6 +207,8 @@ def build_loop(values: Fields, places: Mapping[str, str], source: str, text: str
         judge=reader.section(JudgeRecipe, "judge", tables.get("judge", {})),
         training=training,
     )
+    if recipe.games.fork and recipe.games.block % 2:
+        raise recipe.error("games.block", "should be even where games fork: a game and its fork stand in one block")
     if 0 < recipe.search.fast_visits >= recipe.search.visits:
         raise recipe.error("search.fast_visits", f"should be below visits, {recipe.search.visits}")
     return recipe
