@@ -163,6 +163,8 @@ class KataGoConfig:
     # middle, regular, dilated and pooled channels as the trunk's header line names them; KataGo reads and ignores them,
     # so they are kept only to be written back
     nominal: tuple[int, int, int, int] = (1, 1, 1, 1)
+    # a head that only training asks, for the opponent's reply (Wu 2019, §4.2); KataGo's files leave it out, as here
+    reply: bool = False
 
     def __post_init__(self) -> None:
         if self.version not in VERSIONS:

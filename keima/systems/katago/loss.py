@@ -4,6 +4,7 @@
 | ---------- | ------------------- | --------------------------------------------------------------------------------- |
 | policy     | 0.93 (1 before v12) | cross-entropy of the move played, plain policy                                    |
 | optimistic | 0.2 (from v12)      | the same of the optimistic policy, in games that went better than expected        |
+| reply      | 0.15                | cross-entropy of the opponent's reply, of a network that has a head for it        |
 | value      | 1.2 · 0.6           | cross-entropy of win, loss, no result; without a winner, half won and half lost   |
 | score      | 0.0015              | Huber loss of the score mean, δ 12 points                                         |
 | stdev      | 0.001               | Huber loss of the score's spread, δ 10 points                                     |
@@ -60,6 +61,12 @@ class _Terms:
     def __init__(self, network: KataGoNetwork) -> None:
         self.times = network.config.multipliers
         self.optimistic_policy = policy_term(lambda outputs: outputs.policy[:, _OPTIMISTIC])
+
+    def reply(self, outputs: KataGoOutputs, batch: TensorBatch) -> Samples:
+        if outputs.reply is None or batch.reply_soft is None:
+            return nothing(outputs.value[:, 0])
+        entropy = -(batch.reply_soft * F.log_softmax(outputs.reply.float(), dim=1)).sum(dim=1)
+        return Samples(entropy, (batch.reply_soft.sum(dim=1) > 0).float())
 
     def mean(self, outputs: KataGoOutputs) -> Tensor:
         points: Tensor = outputs.score[:, 0].float() * self.times.score_mean
@@ -125,6 +132,8 @@ def _terms(network: KataGoNetwork) -> Mapping[str, Weighted]:
     }
     if optimistic:
         found["optimistic"] = Weighted(terms.optimistic, 0.2, ("policy", "value", "score"))
+    if network.config.reply:
+        found["reply"] = Weighted(terms.reply, 0.15, ("reply",))
     return found
 
 

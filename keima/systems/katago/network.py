@@ -302,6 +302,7 @@ class KataGoOutputs:
     # [N, 4] in version 8, which lacks the last two
     score: Tensor
     ownership: Tensor  # [N, H, W] before tanh, positive = the side to move owns the point
+    reply: Tensor | None = None  # [N, H·W + 1] logits of the opponent's reply, of a network that has them in training
 
 
 class KataGoNetwork(Network):
@@ -327,6 +328,7 @@ class KataGoNetwork(Network):
         self.tip = RmsNormAct(config.channels, tip) if isinstance(tip, RmsConfig) else NormAct(config.channels, tip)
         self.policy = PolicyHead(config.channels, config.policy)
         self.value = ValueHead(config.channels, config.value, config.scores)
+        self.reply = PolicyHead(config.channels, replace(config.policy, outputs=1)) if config.reply else None
         _start(self)
 
     def forward(
@@ -352,7 +354,8 @@ class KataGoNetwork(Network):
         for block in self.blocks:
             x = block(x, board)
         trunk = self.tip(x, board)
-        return KataGoOutputs(self.policy(trunk, board), *self.value(trunk, board))
+        reply = self.reply(trunk, board)[:, 0] if self.reply is not None and self.training else None
+        return KataGoOutputs(self.policy(trunk, board), *self.value(trunk, board), reply=reply)
 
     def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
         """Probabilities and points for the side to move: see `decode` below."""
@@ -387,7 +390,9 @@ def _start(network: KataGoNetwork) -> None:
         initialise(network.metadata.linear3.weight, activation, 0.8)
     _start_stack(network.blocks, activation)
     _scale(network.tip, len(network.blocks) + 1)
-    _start_policy(network.policy, activation)
+    for policy in (network.policy, network.reply):
+        if policy is not None:
+            _start_policy(policy, activation)
     _start_value(network.value, activation)
 
 
