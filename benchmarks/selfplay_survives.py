@@ -35,6 +35,8 @@ from keima.training.selfplay.shards import read_shard
 from keima.training.selfplay.store import Store
 from keima.training.selfplay.window import WINDOWS
 
+SUPERVISOR = "keima selfplay"
+
 
 @dataclass
 class Reckoning:
@@ -73,7 +75,7 @@ class Run:
     def roles(self) -> dict[int, str]:
         """The processes there are, and what each is."""
         pid = self.process.pid
-        found = {pid: "keima selfplay"}
+        found = {pid: SUPERVISOR}
         try:
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         except OSError:
@@ -87,11 +89,11 @@ class Run:
                 found[int(child)] = words[words.index("selfplay") + 1]
         return found
 
-    def kill(self, rng: random.Random) -> str:
-        """Kill one of them; which."""
+    def kill(self, rng: random.Random, role: str = "") -> str:
+        """Kill one of them, of a role if that is named; which."""
         self.look()
         roles = self.roles()
-        pid = rng.choice(sorted(roles))
+        pid = rng.choice(sorted(each for each in roles if role in ("", roles[each])))
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
