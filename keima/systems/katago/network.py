@@ -355,7 +355,8 @@ class KataGoNetwork(Network):
             x = block(x, board)
         trunk = self.tip(x, board)
         reply = self.reply(trunk, board)[:, 0] if self.reply is not None and self.training else None
-        return KataGoOutputs(self.policy(trunk, board), *self.value(trunk, board), reply=reply)
+        value, score, ownership = self.value(trunk, board)
+        return KataGoOutputs(self.policy(trunk, board), value, score, ownership, reply)
 
     def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
         """Probabilities and points for the side to move: see `decode` below."""
