@@ -18,11 +18,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from keima.games.game import get_game
+from keima.games.position import Position
 from keima.jit import store
+from keima.search.forest import Forest
 from keima.search.limits import Limits
+from keima.search.root import set_root
 from keima.search.search import Search
 from keima.search.targets import draw_move, policy_target
 from keima.systems.encoding import Batch, Encoding
+from keima.systems.parameters import Parameters
 from keima.systems.system import SYSTEMS, System
 
 if TYPE_CHECKING:
@@ -87,9 +91,23 @@ def work(system: System, name: str) -> None:
             search.run(Limits(visits=VISITS))
             policy_target(search.tree)
             draw_move(search.tree, 1.0, 0.5)
+            grow(encoding, search.parameters, position)
         move = position.legal()[0]
         if position.is_legal(move) and not position.is_over and position.result is None:
             position = position.play(move)
+
+
+def grow(encoding: Encoding, parameters: Parameters, position: Position) -> None:
+    """Search as self-play does, whose trees stand side by side."""
+    forest = Forest(position, parameters, VISITS, 1)
+    forest.begin(0, position, parameters, VISITS, 0)
+    for _ in range(4):
+        count = forest.gather(np.ones(1, np.bool_), np.zeros(1, np.int64))
+        leaves, policy, answers = forest.leaves, np.zeros((1, MOST_INDICES), np.float32), np.zeros((1, 6), np.float32)
+        forest.expand(policy, answers)
+        if count and len(forest.fresh()):
+            moves = leaves.moves[0, : leaves.counts[0]]
+            set_root(forest.trees[0], moves, policy[:, : len(moves)], answers[0], np.random.default_rng(0))
 
 
 def main(arguments: list[str]) -> int:
