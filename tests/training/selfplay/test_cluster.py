@@ -73,7 +73,7 @@ def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def wait_for(what: Callable[[], Any], run: Run) -> Any:
-    end = time.monotonic() + 120
+    end = time.monotonic() + 240
     while not (found := what()):
         assert run.process.poll() is None, run.folder.with_suffix(".log").read_text()
         assert time.monotonic() < end, run.folder.with_suffix(".log").read_text()
@@ -95,6 +95,7 @@ def parent(pid: int) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.filterwarnings("default")
 def test_actors_nodes_and_the_driver_are_killed(tmp_path: Path, nodes: Any) -> None:
     sections = {**SMALL, "run": {**SMALL["run"], "steps": 100_000}}
