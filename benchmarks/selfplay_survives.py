@@ -74,19 +74,11 @@ class Run:
 
     def roles(self) -> dict[int, str]:
         """The processes there are, and what each is."""
-        pid = self.process.pid
-        found = {pid: SUPERVISOR}
-        try:
-            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        except OSError:
-            return found
-        for child in children:
-            try:
-                words = Path(f"/proc/{child}/cmdline").read_bytes().decode().split("\0")
-            except OSError:
-                continue
-            if "selfplay" in words:
-                found[int(child)] = words[words.index("selfplay") + 1]
+        found = {self.process.pid: SUPERVISOR} if self.process.poll() is None else {}
+        for lock in self.folder.glob("*/*.lock"):
+            words = lock.read_text().split()
+            if words and Path(f"/proc/{words[0]}").exists():
+                found[int(words[0])] = lock.parent.name.removesuffix("s")
         return found
 
     def kill(self, rng: random.Random, role: str = "") -> str:
@@ -144,7 +136,8 @@ def learn_again(folder: Path, target: Path, patience: float = 3600.0) -> list[st
     target.mkdir(parents=True)
     shutil.copy(folder / "run.json", target)
     for name in (GAMES, WINDOWS):
-        shutil.copytree(folder / name, target / name)
+        if (folder / name).is_dir():
+            shutil.copytree(folder / name, target / name)
     command = [sys.executable, "-m", "keima", "selfplay", "learner", "--store", str(target)]
     with target.with_suffix(".log").open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)

@@ -163,9 +163,9 @@ def judge(
 
 def _role(store: str, folder: Path | None, turns: bool, parent: int) -> Role:
     check_installed()
-    from keima.training.selfplay.roles.role import Role
+    from keima.training.selfplay.roles.role import Role, tell
 
-    return Role(store, lambda message: common.say(f"{time.strftime('%F %T')} {message}"), folder, turns, parent)
+    return Role(store, tell, folder, turns, parent)
 
 
 # --- What is shown ----------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -206,10 +207,12 @@ class TestProcesses:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         store, small = begun(tmp_path)
-        failing = tmp_path / "failing"
-        failing.write_text("#!/bin/sh\necho no such thing\nexit 2\n")
-        failing.chmod(0o755)
-        monkeypatch.setattr(supervisor.sys, "executable", str(failing))
+
+        def failing(_: object, role: Any) -> SimpleNamespace:
+            role.log.write_text("no such thing\n")
+            return SimpleNamespace(exitcode=2, is_alive=lambda: False)
+
+        monkeypatch.setattr(supervisor._Supervisor, "_start", failing)
         monkeypatch.setattr(supervisor, "QUICK_DEATHS", 2)
         told: list[str] = []
         watcher = supervisor.RunWatcher()
@@ -269,6 +272,7 @@ def test_whatever_is_killed_nothing_is_lost(tmp_path: Path) -> None:
             run.kill(rng, role)
     finally:
         run.end()
+    assert run.roles() == {}, "nobody is left"
     assert run.killed == {"worker": 2, "learner": 1, SUPERVISOR: 1}
     counted = reckon(tmp_path / "run", run.seen)
     assert counted.lost_shards == []

@@ -8,6 +8,8 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO
 
@@ -33,6 +35,17 @@ def follow_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=look, name="follow-parent", daemon=True).start()
+
+
+def follow_pipe(pipe: Connection) -> None:
+    """Let this process be killed as soon as nobody holds the other end of a pipe that nothing is written to."""
+
+    def look() -> None:
+        with suppress(EOFError, OSError):
+            pipe.recv_bytes()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=look, name="follow-pipe", daemon=True).start()
 
 
 def take_lock(path: Path, patience: float = 0.0) -> IO[str] | None:

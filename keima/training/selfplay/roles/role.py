@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import socket
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,12 +20,18 @@ from keima.training.selfplay.roles.status import LearnerStatus, Status
 from keima.training.selfplay.roles.worker import Say, Worker
 from keima.training.selfplay.store import Store
 
-WORKERS, LEARNER, JUDGE = "workers", "learner", "judge"
-"""Folders of the roles on their machine."""
+WORKER, LEARNER, JUDGE = "worker", "learner", "judge"
+WORKERS = "workers"
+"""Folders of the roles on their machine: this one, and those named as the role."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MANY = 1000
 _PATIENCE = 30.0
 """Seconds that a role waits for one of its name to be gone: its folder has room for one."""
+
+
+def tell(message: str) -> None:
+    """Print what a person should know, with the time, as a role's log has it."""
+    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {message}", file=sys.stderr, flush=True)
 
 
 class Role:
@@ -58,8 +66,8 @@ class Role:
 
     def learn(self, name: str = "") -> Result:
         """Learn, to the end of the run. Raises as `keima.training.selfplay.learner.learn`."""
-        with _own(self.folder / LEARNER, name or "learner") as own:
-            status = Status(self.store, "learner", own)
+        with _own(self.folder / LEARNER, name or LEARNER) as own:
+            status = Status(self.store, LEARNER, own)
             try:
                 return learn(self.store, self.folder / LEARNER, LearnerStatus(status, _Saying(self.say)), self.turns)
             finally:
@@ -68,8 +76,8 @@ class Role:
     def judge(self, name: str = "") -> None:
         """Judge, to the end of the run. Raises as `keima.training.selfplay.judge.judge`."""
         stop = Stop()
-        with _own(self.folder / JUDGE, name or "judge") as own:
-            status = Status(self.store, "judge", own)
+        with _own(self.folder / JUDGE, name or JUDGE) as own:
+            status = Status(self.store, JUDGE, own)
             try:
                 judge(self.store, self.folder / JUDGE, status.set, stop, self.turns)
             finally:

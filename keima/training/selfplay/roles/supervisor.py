@@ -4,27 +4,30 @@ The machine is divided by a rule (`divide`). Without a CUDA device one worker ha
 them), and rests while the learner trains, so that neither's batches wait for the other's. With one, a worker is held up
 by its own Python, and there are as many workers as cores, less one each for the learner and the judge.
 
-Whatever is killed, this process too, the same command goes on: the roles keep all that matters in the run's store and
-die with this process.
+Roles are forked from a process that has imported what they need and done nothing with it, so that one is back within a
+second or two. Whatever is killed, that process and this one too, the same command goes on: the roles keep all that
+matters in the run's store, and die with this process.
 """
 
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
-from keima.errors import BadRequest, BadStore
+from keima.errors import BadRequest, BadStore, KeimaError
 from keima.training.selfplay.checks import check_loop, write_run
 from keima.training.selfplay.learner import DONE
 from keima.training.selfplay.networks import list_networks
 from keima.training.selfplay.recipe import LoopRecipe
-from keima.training.selfplay.roles.processes import Stop, holder, take_lock
+from keima.training.selfplay.roles.processes import Stop, follow_pipe, holder, take_lock
+from keima.training.selfplay.roles.role import JUDGE, LEARNER, WORKER, Role, tell
 from keima.training.selfplay.roles.status import Glances, Overview
 from keima.training.selfplay.store import Store
 
@@ -34,6 +37,8 @@ QUICK_SECONDS = 15.0
 """A process that lives no longer has died quickly; the next one is waited with, twice as long each time."""
 QUICK_DEATHS = 5
 """So many in a row end the run."""
+FAILING_SECONDS = 120.0
+"""The same of one that ends with an error of its own."""
 _END_SECONDS = 60.0
 """How long a role may take to end when it is asked to, until it is killed."""
 _LOOK_SECONDS = 0.2
@@ -41,8 +46,9 @@ _TAIL_LINES = 6
 _MOST_WORKERS = 32
 _CORES = 8
 """That one worker can use, without a CUDA device."""
-_PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE"}
-"""PyTorch's threads sleep while they wait, for the cores are shared."""
+_FORKS = get_context("forkserver")
+_IMPORTED = ("keima.inference.openvino_backend", "lightning_fabric", "torch.utils.tensorboard")
+"""What roles import only when they need it."""
 
 
 class RunWatcher:
@@ -112,6 +118,8 @@ def run(
         gpu = torch.cuda.is_available() and recipe.training.run.device != "cpu"
         division = divide(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
                           gpu, workers)  # fmt: skip
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads sleep while they wait: cores are shared
+        _FORKS.set_forkserver_preload([_Supervisor.__module__, *_IMPORTED])
         _Supervisor(store, recipe, path, division, watcher or RunWatcher()).run()
     newest = f"{list_networks(store)[-1]:06d}"
     files = sorted(each for each in (path / "networks").glob(f"{newest}.*") if each.suffix != ".json")
@@ -122,31 +130,25 @@ def run(
 class _Role:
     """A role's process, started again and again."""
 
-    name: str  # of its log: "worker-w0"
-    arguments: list[str]
-    process: subprocess.Popen[bytes] | None = None
+    kind: str  # worker, learner, judge
+    name: str
+    log: Path
+    process: ForkServerProcess | None = None
     started: float = 0.0
     deaths: int = 0  # quick ones in a row
     due: float = 0.0  # monotonic seconds when it may be started again
     over: bool = False
-    log: Path = field(default_factory=Path)
 
 
 class _Supervisor:
     def __init__(self, store: Store, recipe: LoopRecipe, folder: Path, division: Division, watcher: RunWatcher) -> None:
         self.store, self.recipe, self.folder, self.watcher = store, recipe, folder, watcher
-        common = ["--store", str(folder), *(["--turns"] if division.turns else [])]
-        threads = ["--threads", str(division.threads)] if division.threads else []
-        self.workers = [
-            _Role(f"worker-w{number}", ["worker", *common, "--name", f"w{number}", *threads])
-            for number in range(division.workers)
-        ]
-        self.learner = _Role("learner", ["learner", *common])
-        self.roles = [*self.workers, self.learner]
-        if recipe.judge.games:
-            self.roles.append(_Role("judge", ["judge", *common]))
-        for role in self.roles:
-            role.log = folder / LOGS / f"{role.name}.log"
+        self.division = division
+        # who forks outlives this process as long as there are roles, so they watch it through a pipe
+        self._pipe, self._held = _FORKS.Pipe(duplex=False)
+        names = [(WORKER, f"w{number}") for number in range(division.workers)] + [(LEARNER, LEARNER)]
+        names += [(JUDGE, JUDGE)] if recipe.judge.games else []
+        self.roles = [_Role(kind, name, folder / LOGS / f"{_title(kind, name)}.log") for kind, name in names]
 
     def run(self) -> None:
         """Until the learner has finished and the judge has judged, or it is asked to end."""
@@ -174,49 +176,74 @@ class _Supervisor:
             if not role.over and now >= role.due:
                 role.process, role.started = self._start(role), now
             return
-        status = role.process.poll()
+        status = role.process.exitcode
         if status is None:
             return
         role.process = None
         if status == 0 and self.store.exists(DONE):
             role.over = True
             return
-        role.deaths = role.deaths + 1 if now - role.started < QUICK_SECONDS else 1
+        quick = QUICK_SECONDS if status < 0 else FAILING_SECONDS
+        role.deaths = role.deaths + 1 if now - role.started < quick else 1
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-        tail = "".join(f"\n  {line}" for line in last_lines(role.log))
+        title, tail = _title(role.kind, role.name), "".join(f"\n  {line}" for line in last_lines(role.log))
         if role.deaths >= QUICK_DEATHS:
-            raise BadRequest(f"{role.name} {how}, the {QUICK_DEATHS}th time in a row:{tail}", source=str(role.log))
+            raise BadRequest(f"{title} {how}, the {QUICK_DEATHS}th time in a row:{tail}", source=str(role.log))
         wait = 2.0 ** (role.deaths - 2) if role.deaths > 1 else 0.0
         role.due = now + wait
         again = f"again in {wait:g} s" if wait else "again"
-        self.watcher.say(f"{role.name} {how}, and is started {again}{tail if status > 0 else ''}")
+        self.watcher.say(f"{title} {how}, and is started {again}{tail if status > 0 else ''}")
 
-    def _start(self, role: _Role) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "keima", "selfplay", *role.arguments, "--parent", str(os.getpid())]
-        log: IO[bytes]
-        with role.log.open("ab") as log:
-            # a session of its own: Ctrl-C reaches this process alone, which ends them in order
-            return subprocess.Popen(
-                command,
-                env={**_PASSIVE, **os.environ},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+    def _start(self, role: _Role) -> ForkServerProcess | None:
+        """Fork a role's process; None where that cannot be just now."""
+        words = (role.kind, role.name, str(self.folder), str(role.log), self.division, self._pipe)
+        process = _FORKS.Process(target=_run_role, args=words, name=role.name)
+        try:
+            process.start()
+        except (OSError, EOFError):  # who forks was just killed
+            return None
+        return process
 
     def _end(self) -> None:
         """Ask all to end, kill who does not."""
-        alive = [role.process for role in self.roles if role.process is not None and role.process.poll() is None]
+        alive = [role.process for role in self.roles if role.process is not None and role.process.is_alive()]
         for process in alive:
-            process.send_signal(signal.SIGTERM)
+            process.terminate()
         end = time.monotonic() + _END_SECONDS
         for process in alive:
             try:
-                process.wait(max(0.0, end - time.monotonic()))
-            except (subprocess.TimeoutExpired, KeyboardInterrupt):
+                process.join(max(0.0, end - time.monotonic()))
+            except KeyboardInterrupt:
+                end = 0.0
+            if process.is_alive():
                 process.kill()
-                process.wait()
+                process.join()
+
+
+def _title(kind: str, name: str) -> str:
+    return kind if kind == name else f"{kind}-{name}"
+
+
+def _run_role(kind: str, name: str, folder: str, log: str, division: Division, supervisor: Connection) -> None:
+    """What a role's process does, from its beginning to its end."""
+    follow_pipe(supervisor)
+    os.setsid()  # Ctrl-C reaches the supervisor alone, which ends them in order
+    with open(log, "ab") as stream, open(os.devnull, "rb") as nothing:
+        for target, source in ((0, nothing), (1, stream), (2, stream)):
+            os.dup2(source.fileno(), target)
+    try:
+        role = Role(folder, tell, turns=division.turns, parent=os.getppid())
+        if kind == WORKER:
+            role.work(name, division.threads)
+        elif kind == LEARNER:
+            role.learn(name)
+        else:
+            role.judge(name)
+    except KeimaError as error:
+        tell(str(error))
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def last_lines(log: Path) -> list[str]:

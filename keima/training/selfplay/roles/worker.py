@@ -79,6 +79,7 @@ class Worker:
     ) -> None:
         self.store, self.name, self.stop, self.say = store, name, stop, say
         self.recipe: LoopRecipe = read_run(store)
+        self._own_rate = known_rate(store, name)
         self.status = Status(store, "worker", name)
         store.on_wait = self._wait_for_store
         self._path = folder / f"{name}.jsonl"
@@ -86,7 +87,6 @@ class Worker:
         self._poll = POLL_SECONDS if store.local is not None else FAR_POLL_SECONDS
         self._pace = Pace(store, self.recipe)
         self._meter = Meter()
-        self._own_rate = 0.0
         self._generation = -1
 
     def run(self) -> None:
@@ -110,7 +110,7 @@ class Worker:
                     return None
                 wait = min(2 * wait, _LONGEST_WAIT)
         finally:
-            self.status.set(dict.fromkeys(RATES, 0.0))
+            self.status.set({**dict.fromkeys(RATES, 0.0), "share": None})
             self.status.close()
 
     def _play(self) -> None:
@@ -283,6 +283,12 @@ class Pace:
 
     def _learner_lives(self) -> bool:
         return any(each["role"] == "learner" for each in read_statuses(self._store))
+
+
+def known_rate(store: Store, name: str) -> float:
+    """What a worker of this name measured, if it was at work just now; else 0."""
+    found = (each for each in read_statuses(store) if (each["role"], each["name"]) == ("worker", name))
+    return next((float(each.get("own_rate", 0.0)) for each in found), 0.0)
 
 
 def own_rate(evaluator: Evaluator, recipe: LoopRecipe) -> float:
