@@ -40,7 +40,8 @@ POLL_SECONDS, FAR_POLL_SECONDS = 2.0, 15.0
 """Between two looks for a newer network, the end, and whether to begin games; in a folder, and in another store."""
 _REST_SECONDS = 0.02
 """Between two looks whether the learner rests."""
-_MEASURE_SECONDS = 1.0
+_MEASURE_SECONDS = 0.4
+"""With each network: other things this machine does make a single measurement too low."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LONGEST_WAIT = 60.0
 _RECENT = 20
@@ -162,16 +163,13 @@ class Worker:
         return None
 
     def _open(self, generation: int) -> Player:
-        """A generation's network as a player; the first one measures what the evaluator can do at most."""
+        """A generation's network as a player; what its evaluator can do at most is measured, and the highest counts."""
         network = read_network(self.store, generation)
         games = self.recipe.games
         batch = max(1, games.side_by_side // (GROUPS * max(1, len(games.size))))
         evaluator = Evaluator(network, batch_size=batch, threads=self._threads)
-        if not self._own_rate:
-            self.status.doing("measures the evaluator")
-            while self._turns is not None and not self._turns.free() and not self.stop():
-                self.stop.wait(_REST_SECONDS)
-            self._own_rate = own_rate(evaluator, self.recipe)
+        if self._turns is None or self._turns.free():
+            self._own_rate = max(self._own_rate, own_rate(evaluator, self.recipe))
         self._generation = generation
         return Player(evaluator, generation, read_published(self.store, generation).resign)
 
@@ -190,7 +188,8 @@ class Worker:
         told: Data = {"doing": "plays", "network": self._generation, "under_way": players.under_way}
         told |= {"games": players.games, "moves": players.moves, "evaluations": players.evaluations}
         told |= dict(zip(RATES, rates, strict=True))
-        told |= {"own_rate": self._own_rate, "share": rates[2] / (self._own_rate * active) if active else None}
+        most = self._own_rate * active
+        told |= {"own_rate": self._own_rate, "share": rates[2] / most if most else None}
         if self._turns is not None and not self._turns.free():
             told["doing"] = "rests while the learner trains"
         elif self._pace.ahead:
@@ -292,7 +291,7 @@ def known_rate(store: Store, name: str) -> float:
 
 
 def own_rate(evaluator: Evaluator, recipe: LoopRecipe) -> float:
-    """Evaluations a second of an evaluator with nothing else to do: full batches, three under way, for a second."""
+    """Evaluations a second of an evaluator with nothing else to do: full batches, three under way."""
     from keima.training.selfplay.checks import starts
 
     start = starts(recipe, evaluator.network)[0]
