@@ -3,9 +3,9 @@
     python benchmarks/bench_selfplay.py                                  ours, and the share of the evaluator's own rate
     python benchmarks/bench_selfplay.py --other PYTHON_WITH_PGX_AND_MCTX  taking turns with `selfplay_pgx.py`
 
-Same network (4 blocks of 48 filters, random weights), Gumbel AlphaZero with 32 simulations on both sides. Games a second
-are moves a second over the length of a game, for games that all began together end together at first; the length is
-that of our games on both sides.
+Same network (4 blocks of 48 filters, random weights), Gumbel AlphaZero with 32 simulations on both sides. Games a
+second are moves a second over the length of a game, for games that all began together end together at first; the length
+is that of our games on both sides.
 """
 
 from __future__ import annotations

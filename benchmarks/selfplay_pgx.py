@@ -14,47 +14,44 @@ import json
 import time
 from functools import partial
 
-import jax
-import jax.numpy as jnp
-import mctx
-import pgx
-
-
-def parameters(key, blocks, channels, hidden=64):
-    keys = iter(jax.random.split(key, 2 * blocks + 6))
-
-    def layer(*shape):
-        return jax.random.normal(next(keys), shape) * 0.05, jnp.zeros(shape[0])
-
-    return {
-        "stem": layer(channels, 3, 3, 3),
-        "tower": [(layer(channels, channels, 3, 3), layer(channels, channels, 3, 3)) for _ in range(blocks)],
-        "policy": (layer(2, channels, 1, 1), layer(7, 84)),
-        "value": (layer(1, channels, 1, 1), layer(hidden, 42), layer(1, hidden)),
-    }
-
-
-def convolve(x, layer):
-    weight, bias = layer
-    y = jax.lax.conv_general_dilated(x, weight, (1, 1), "SAME", dimension_numbers=("NCHW", "OIHW", "NCHW"))
-    return y + bias[None, :, None, None]
-
-
-def network(params, observation):
-    """Logits [N, 7] and values [N] of observations [N, 6, 7, 2]."""
-    x = jnp.moveaxis(observation, -1, 1).astype(jnp.float32)
-    x = jnp.concatenate([x, jnp.ones_like(x[:, :1])], axis=1)
-    x = jax.nn.relu(convolve(x, params["stem"]))
-    for first, second in params["tower"]:
-        x = jax.nn.relu(x + convolve(jax.nn.relu(convolve(x, first)), second))
-    policy, (weight, bias) = params["policy"]
-    logits = jax.nn.relu(convolve(x, policy)).reshape(len(x), -1) @ weight.T + bias
-    value, (w1, b1), (w2, b2) = params["value"]
-    v = jax.nn.relu(jax.nn.relu(convolve(x, value)).reshape(len(x), -1) @ w1.T + b1)
-    return logits, jnp.tanh((v @ w2.T + b2)[:, 0])
-
 
 def main() -> None:
+    import jax
+    import jax.numpy as jnp
+    import mctx
+    import pgx
+
+    def parameters(key, blocks, channels, hidden=64):
+        keys = iter(jax.random.split(key, 2 * blocks + 6))
+
+        def layer(*shape):
+            return jax.random.normal(next(keys), shape) * 0.05, jnp.zeros(shape[0])
+
+        return {
+            "stem": layer(channels, 3, 3, 3),
+            "tower": [(layer(channels, channels, 3, 3), layer(channels, channels, 3, 3)) for _ in range(blocks)],
+            "policy": (layer(2, channels, 1, 1), layer(7, 84)),
+            "value": (layer(1, channels, 1, 1), layer(hidden, 42), layer(1, hidden)),
+        }
+
+    def convolve(x, layer):
+        weight, bias = layer
+        y = jax.lax.conv_general_dilated(x, weight, (1, 1), "SAME", dimension_numbers=("NCHW", "OIHW", "NCHW"))
+        return y + bias[None, :, None, None]
+
+    def network(params, observation):
+        """Logits [N, 7] and values [N] of observations [N, 6, 7, 2]."""
+        x = jnp.moveaxis(observation, -1, 1).astype(jnp.float32)
+        x = jnp.concatenate([x, jnp.ones_like(x[:, :1])], axis=1)
+        x = jax.nn.relu(convolve(x, params["stem"]))
+        for first, second in params["tower"]:
+            x = jax.nn.relu(x + convolve(jax.nn.relu(convolve(x, first)), second))
+        policy, (weight, bias) = params["policy"]
+        logits = jax.nn.relu(convolve(x, policy)).reshape(len(x), -1) @ weight.T + bias
+        value, (w1, b1), (w2, b2) = params["value"]
+        v = jax.nn.relu(jax.nn.relu(convolve(x, value)).reshape(len(x), -1) @ w1.T + b1)
+        return logits, jnp.tanh((v @ w2.T + b2)[:, 0])
+
     parser = argparse.ArgumentParser()
     for name, default in (("blocks", 4), ("channels", 48), ("visits", 32), ("games", 128), ("seconds", 60)):
         parser.add_argument(f"--{name}", type=int, default=default)
