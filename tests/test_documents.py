@@ -17,7 +17,7 @@ from keima.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = sorted(path for folder in ("benchmarks", "scripts") for path in (ROOT / folder).glob("*.py"))
-METADATA = ("keima.store", "keima.game", "keima.selfplay")
+METADATA = ("keima.store", "keima.game", "keima.selfplay", "keima.version")
 """Names in the metadata of a game store, of no modules."""
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
