@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from keima.errors import BadRecord, BadRequest
 from keima.games.position import Position
+from keima.games.records import GameRecord
 from keima.games.rows import UNKNOWN_WINNER, ArrayColumns, Chunk, Counts, Piece, ReadChunk, Row
 from keima.games.streams import GameFile
 from keima.jit import Records
@@ -233,3 +234,7 @@ class Archive(ABC):
     @abstractmethod
     def read(self, chunk: Chunk, rules: str | None, min_moves: int) -> ReadChunk:
         """The rows of a chunk's games, in a worker process; `rules` for a record that names none that are known."""
+
+    @abstractmethod
+    def record(self, row: Row, turns: Sequence[tuple[str, str]]) -> GameRecord:
+        """The record of a row, whose moves are these: (side, move) each, by the game's letters and names."""

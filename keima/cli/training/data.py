@@ -42,6 +42,13 @@ SPLIT_EXAMPLES = """Examples:
   keima data split games.parquet -o split --test-date 2010-06
   keima data split games.parquet -o split --test-source 'tygem-2010-06*'
 """
+EXPORT_EXAMPLES = """Examples:
+
+\b
+  keima data export games.parquet -o games.sgf
+  keima data export runs/four/games -o games.c4 --number 17 --number 18
+  keima data export runs/four/games --json
+"""
 _SHOWN_BROKEN = 5
 _SHOWN_VALUES = 8
 
@@ -139,6 +146,38 @@ def info(
             return
         for name, value in found.items():
             stream.write(f"{name.replace('_', ' '):<16}{_shown(value)}\n")
+
+
+@app.command("export", epilog=EXPORT_EXAMPLES)
+def export(
+    store: StoreArgument,
+    output: common.Output = "-",
+    number: Annotated[
+        list[int] | None, Option(min=0, help="Only these: self-play's numbers, or from 1.")
+    ] = None,
+    as_json: Annotated[
+        bool, Option("--json", help="JSON lines, with what self-play's searches said.")
+    ] = False,
+) -> None:
+    """Games as records of their game (SGF, PGN, .c4), or as JSON lines."""
+    from keima.games.game import GAMES
+    from keima.training.data.export import export as games_of
+    from keima.training.data.export import to_json
+    from keima.training.data.store import GameStore
+    from keima.training.selfplay.columns import describe_row
+
+    opened = GameStore.open(store)
+    write = GAMES[opened.game].records.write
+    count = 0
+    with common.open_output(output) as stream:
+        for found in games_of(opened, number or ()):
+            if as_json:
+                common.write_line(stream, to_json(found, describe_row))
+            else:
+                stream.write(write(found.record).rstrip("\n") + "\n\n")
+            count += 1
+    if output != "-":
+        common.say(f"{output}: {count:,} games")
 
 
 @app.command("split", epilog=SPLIT_EXAMPLES)

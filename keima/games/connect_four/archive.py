@@ -16,7 +16,7 @@ from keima.games import rows as store
 from keima.games.archive import UNKNOWN_WINNER, Archive, FlatGames, Kinds, PolicyGames
 from keima.games.connect_four.kernels import COLUMNS, NAMES, ONGOING, SQUARES, WON, legal_moves, make
 from keima.games.connect_four.position import Position
-from keima.games.connect_four.records import parse_game, split_games
+from keima.games.connect_four.records import GameRecord, parse_game, split_games
 from keima.jit import Records, njit
 
 _WINNERS = {"1-0": 1, "0-1": -1, "1/2-1/2": 0}
@@ -149,6 +149,12 @@ class _Archive(Archive):
                 row = _row(columns, record.result, players["1"], players["2"], date, record.event)
                 found.add(row, piece.file, piece.index)
         return found.finish()
+
+    def record(self, row: store.Row, turns: Sequence[tuple[str, str]]) -> GameRecord:
+        """See `Archive`."""
+        tags = {"First": row["first"], "Second": row["second"], "Date": row["date"], "Event": row["event"]}
+        tags = {name: text for name, text in tags.items() if text}
+        return GameRecord(tuple(move for _, move in turns), tags, row["result"] or "*")
 
 
 def _row(

@@ -85,6 +85,11 @@ class GameStore:
     def __repr__(self) -> str:
         return f"<GameStore {self.path}: {len(self)} games of {self.game}>"
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns that every file has, those of the game's stores and others."""
+        return list(self._known)
+
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """These columns of all games (those of the game's stores if None), in the store's order.
 

@@ -16,6 +16,7 @@ Numbers are little-endian.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
 from keima.errors import BadStore
-from keima.games.rows import Counts, by_frequency, numbers, value_counts
+from keima.games.rows import Counts, Row, by_frequency, numbers, value_counts
 from keima.plain import Data
 from keima.training.selfplay.game import FULL, OPENING
 
@@ -31,6 +32,9 @@ FORMAT = "1"
 """Of the columns; in the metadata `keima.selfplay`."""
 SEARCHED, UNSEARCHED, WHOLE = 32767, -32768, 65535
 """In `values`: Q of 1, and no search; in `pi_weights`: 1."""
+
+KINDS = ("opening", "fast", "full")
+"""Names of `OPENING`, `FAST`, `FULL`."""
 
 PACKED: dict[str, DTypeLike] = {
     "kinds": np.uint8,
@@ -107,3 +111,25 @@ class ShardCounts(Counts):
             "played_out": self.played_out,
             "networks": {"first": min(self.networks, default=0), "last": max(self.networks, default=0)},
         }
+
+
+def describe_row(row: Row, name: Callable[[int, int], str]) -> Data:
+    """What self-play's columns tell of a game, as JSON: `number`, `reason`, `played_out`, and of every ply `kind`,
+    `network`, where it was searched `q` (for the side to move), where it teaches `policy` by move.
+
+    `name` gives a move's name from its ply and the kernels' code. Rows without the columns have nothing to tell.
+    """
+    if row.get("kinds") is None:
+        return {}
+    packed = {column: np.frombuffer(row[column], kind).tolist() for column, kind in PACKED.items()}
+    moves, weights = iter(packed["pi_moves"]), iter(packed["pi_weights"])
+    plies: list[Data] = []
+    columns = zip(packed["kinds"], packed["values"], packed["networks"], packed["pi_counts"], strict=True)
+    for ply, (kind, value, network, count) in enumerate(columns):
+        told: Data = {"kind": KINDS[kind], "network": network}
+        if value != UNSEARCHED:
+            told["q"] = round(value / SEARCHED, 5)
+        if count:
+            told["policy"] = {name(ply, next(moves)): round(next(weights) / WHOLE, 5) for _ in range(count)}
+        plies.append(told)
+    return {name: row[name] for name in ("number", "reason", "played_out")} | {"plies": plies}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -25,6 +25,7 @@ from keima.games.archive import Archive, FlatGames, Kinds
 from keima.games.chess.archive.reading import ChessReader, game_starts, split_pgn
 from keima.games.chess.board import STATE, make
 from keima.games.chess.position import Position
+from keima.games.chess.records import GameRecord
 from keima.games.kernels import joined
 from keima.games.rows import ArrayColumns, Broken, Chunk, Counts, Piece, ReadChunk
 from keima.jit import Records, njit
@@ -192,6 +193,16 @@ class ChessArchive(Archive):
                     found.add(row, piece.file, found.games)
             line += text.count(b"\n")
         return found.finish()
+
+    def record(self, row: store.Row, turns: Sequence[tuple[str, str]]) -> GameRecord:
+        """See `Archive`."""
+        moves = [move for _, move in turns]
+        position = Position.from_fen(row["start_fen"], moves, chess960=bool(row["chess960"]))
+        tags = {"Event": row["event"], "Date": row["date"].replace("-", "."), "White": row["white"]}
+        tags |= {"Black": row["black"], "Result": row["result"] or "*"}
+        elo = {"WhiteElo": row["white_elo"], "BlackElo": row["black_elo"]}
+        tags |= {name: str(number) for name, number in elo.items() if number is not None}
+        return GameRecord.of(position, {name: text or "?" for name, text in tags.items()}, row["result"] or "*")
 
 
 ARCHIVE = ChessArchive()

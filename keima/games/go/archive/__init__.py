@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from keima.errors import BadRecord, BadRequest, KeimaError
 from keima.games.archive import Archive, FlatGames, PolicyGames
-from keima.games.go.archive.flat import SCHEMA, WHITE_BIT, GoColumns, GoGames
+from keima.games.go.archive.flat import POINT_BITS, SCHEMA, WHITE_BIT, GoColumns, GoGames
 from keima.games.go.archive.reading import GoReader, PackedGame, go_row
 from keima.games.go.board import MAX_POINTS, PASS_LOC, WHITE
 from keima.games.go.history import is_over, score_now
@@ -21,6 +21,7 @@ from keima.games.go.position import Position, result_of
 from keima.games.go.records import GameRecord
 from keima.games.go.rules import Rules
 from keima.games.go.sgf_text import split_games
+from keima.games.go.vertices import xy_to_vertex
 from keima.games.position import Position as AnyPosition
 from keima.games.rows import Broken, Chunk, Counts, Piece, ReadChunk, Row, by_frequency, numbers, value_counts
 from keima.jit import Records, njit
@@ -225,6 +226,31 @@ class GoArchive(Archive):
             else:
                 found.add(go_row(game), piece.file, piece.index)
         return found.finish()
+
+    def record(self, row: Row, turns: Sequence[tuple[str, str]]) -> GameRecord:
+        """See `Archive`; as many black stones alone as the game's handicap are that."""
+        xsize, ysize = row["xsize"], row["ysize"]
+        stones: tuple[list[str], list[str]] = [], []
+        for packed in np.frombuffer(row["setup"], "<u2").tolist():
+            point = packed & POINT_BITS
+            stones[packed >= WHITE_BIT].append(xy_to_vertex(point % xsize, point // xsize, ysize))
+        black, white = map(tuple, stones)
+        handicap = black if not white and len(black) == row["handicap"] else ()
+        return GameRecord(
+            xsize,
+            ysize,
+            Rules.parse(row["rules"]),
+            row["komi"],
+            handicap,
+            () if handicap else black,
+            white,
+            to_play="BW"[row["to_play_first"]],
+            moves=tuple(turns),
+            result=row["result"],
+            players={"B": row["black"], "W": row["white"]},
+            ranks={"B": row["black_rank"], "W": row["white_rank"]},
+            date=row["date"],
+        )
 
 
 ARCHIVE = GoArchive()
