@@ -152,12 +152,8 @@ def info(
 def export(
     store: StoreArgument,
     output: common.Output = "-",
-    number: Annotated[
-        list[int] | None, Option(min=0, help="Only these: self-play's numbers, or from 1.")
-    ] = None,
-    as_json: Annotated[
-        bool, Option("--json", help="JSON lines, with what self-play's searches said.")
-    ] = False,
+    number: Annotated[list[int] | None, Option(min=0, help="Only these: self-play's numbers, or from 1.")] = None,
+    as_json: Annotated[bool, Option("--json", help="JSON lines, with what self-play's searches said.")] = False,
 ) -> None:
     """Games as records of their game (SGF, PGN, .c4), or as JSON lines."""
     from keima.games.game import GAMES
