@@ -140,7 +140,8 @@ def _check_indices(encoding: Encoding, positions: Sequence[Position], symmetry: 
     encoding.write_indices(moves, counts, symmetries, batch, indices)
     size = encoding.policy_size(encoding.shape(positions[0], symmetry))
     law((indices < size).all(), "indices are below policy_size", where, (indices.max(), size))
-    law((moves < game.archive.codes).all(), "moves are below the archive's codes", where, moves.max())
+    if has_facet(game, "archive"):
+        law((moves < game.archive.codes).all(), "moves are below the archive's codes", where, moves.max())
     for row, position in enumerate(positions):
         legal = encoding.legal_moves(position, symmetry)
         law(len(set(legal.indices.tolist())) == len(legal.names), "legal moves have indices of their own", where)

@@ -91,7 +91,8 @@ class Policies:
         plies = self.first[chosen] + turns
         inside = plies < self.first[chosen + 1]
         plies = np.where(inside, plies, 0)
-        counts = np.where(inside, self.start[plies + 1] - self.start[plies], 0)
+        following = np.minimum(plies + 1, len(self.start) - 1)  # games may have no plies at all
+        counts = np.where(inside, self.start[following] - self.start[plies], 0)
         there = np.arange(max(1, int(counts.max(initial=0)))) < counts[:, None]
         places = (self.start[plies][:, None] + np.arange(there.shape[1]))[there]
         moves, weights = np.zeros(there.shape, np.int16), np.zeros(there.shape, np.float32)
