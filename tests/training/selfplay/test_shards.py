@@ -36,6 +36,7 @@ def shard_of(game, numbers, **options):
 
 @pytest.mark.parametrize("game", GAMES)
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 5))
+@example(seed=509, count=1)  # a game of Go without a move
 @settings(max_examples=15, deadline=None)
 def test_round_trip(game, seed, count):
     """Every ply of every game, by the game's own names of moves and its own rules."""
