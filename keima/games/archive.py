@@ -12,7 +12,7 @@ A game's facet is `ARCHIVE`, an `Archive`:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, ClassVar, NamedTuple
 
@@ -234,6 +234,12 @@ class Archive(ABC):
     @abstractmethod
     def read(self, chunk: Chunk, rules: str | None, min_moves: int) -> ReadChunk:
         """The rows of a chunk's games, in a worker process; `rules` for a record that names none that are known."""
+
+    def flat(self, batches: Iterable[pa.RecordBatch]) -> FlatGames:
+        """Rows as arrays in memory. Raises BadStore for a row that no reader would have written."""
+        columns = self.columns()
+        moves = np.frombuffer(b"".join([columns.add(batch) for batch in batches]), np.uint16)
+        return self.games.load(moves, *columns.finish())
 
     @abstractmethod
     def record(self, row: Row, turns: Sequence[tuple[str, str]]) -> GameRecord:

@@ -207,10 +207,7 @@ def _check_archive(game: Game, line: list[Position]) -> None:
         chunks = archive.chunks([GameFile(str(path), path)], lambda _: None)
         read = [archive.read(chunk, None, 0) for chunk in chunks if chunk.pieces]
     _law([len(part.files) for part in read] == [1], "a record becomes a row of the store", last, read)
-    columns = archive.columns()
-    moves = np.frombuffer(columns.add(read[0].batch), np.uint16)
-    arrays, texts = columns.finish()
-    stored = archive.games.load(moves, arrays, texts)
+    stored = archive.flat([read[0].batch])
     turns = np.arange(len(line))
     chosen = np.zeros(len(line), np.int64)
     records = np.zeros(len(line), game.kernels.dtype)

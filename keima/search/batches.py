@@ -19,7 +19,7 @@ from keima.games.position import Position
 from keima.search.expand import DRAW, LEAD, MOVES_LEFT, SCORE, SCORE_SQ, VALUE, Leaves, cancel, expand
 from keima.search.gather import NO_RANDOM, Descents, Random, gather_of
 from keima.search.tree import Tree
-from keima.systems.encoding import Batch, Encoding
+from keima.systems.encoding import Batch, Encoding, symmetries_of
 from keima.systems.parameters import Parameters
 from keima.systems.playouts import PlayoutPolicy
 from keima.systems.presets import playouts_of
@@ -122,8 +122,7 @@ class BatchesInFlight:
         self._encoding = _bound(evaluator.encoding, parameters.leaf_options)
         self._root_encoding = _bound(evaluator.encoding, parameters.root_options)
         self._shape = self._encoding.shape(position)
-        every = np.array(self._encoding.symmetries, np.int64)
-        self.symmetries = every[[self._encoding.shape(position, turn) == self._shape for turn in every.tolist()]]
+        self.symmetries = symmetries_of(self._encoding, position)
         self._random, self._play_out = NO_RANDOM, None
         if parameters.playouts.rollout_weight:
             playouts = playouts_of(position.game)

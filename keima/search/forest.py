@@ -113,6 +113,20 @@ def _put(records: Records, t: int, record: Records) -> None:
     records[t : t + 1].view(np.uint8)[:] = record.view(np.uint8)
 
 
+@njit
+def tree_of(forest: TreeArrays, t: int) -> TreeArrays:
+    """Tree t of the arrays of T trees."""
+    return TreeArrays(
+        forest.nodes[t],
+        forest.edge_moves[t],
+        forest.edge_priors[t],
+        forest.table[t],
+        forest.heads[t],
+        forest.roots[t],
+        forest.parameters[t],
+    )
+
+
 def _of_the_game(*arguments: Any) -> Any:
     """Stands for a kernel of the game in the template."""
     raise NotImplementedError
@@ -139,15 +153,7 @@ def gather_trees(
         rows[t] = -1
         if not chosen[t] or wanted[t] == 0:
             continue
-        tree = TreeArrays(
-            forest.nodes[t],
-            forest.edge_moves[t],
-            forest.edge_priors[t],
-            forest.table[t],
-            forest.heads[t],
-            forest.roots[t],
-            forest.parameters[t],
-        )
+        tree = tree_of(forest, t)
         visits = tree.nodes[0].visits
         if tree.nodes[0].state == FRESH:
             descents.leaves[found] = descents.root[t]
@@ -189,13 +195,5 @@ def expand_trees(
         row = rows[t]
         if row < 0 or leaves.nodes[row] == 0:
             continue
-        tree = TreeArrays(
-            forest.nodes[t],
-            forest.edge_moves[t],
-            forest.edge_priors[t],
-            forest.table[t],
-            forest.heads[t],
-            forest.roots[t],
-            forest.parameters[t],
-        )
+        tree = tree_of(forest, t)
         expand(tree, leaves, policy, answers, row, row + 1)

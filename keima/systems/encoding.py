@@ -180,6 +180,12 @@ def check_game(position: object, game: str, taker: str) -> None:
         raise UnsupportedPosition(f"{taker} takes {GAMES[game].title} positions, not {what}")
 
 
+def symmetries_of(encoding: Encoding, position: Position) -> NDArray[np.int64]:
+    """The symmetries that keep the shape of a position's planes, int64 [k]."""
+    shape = encoding.shape(position)
+    return np.array([turn for turn in encoding.symmetries if encoding.shape(position, turn) == shape], np.int64)
+
+
 def symmetry_names(available: Sequence[int]) -> str:
     """The symmetries of an encoding in words, for messages: "0 to 7"."""
     if len(available) > 2 and list(available) == list(range(len(available))):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from keima.errors import BadRequest
 from keima.games.archive import FlatGames
@@ -39,7 +38,8 @@ def export(store: GameStore, numbers: Collection[int] = ()) -> Iterator[Exported
     wanted, counted = {*numbers}, 0
     for batch in store.batches(store.columns):
         with reading(store.path):
-            for row, flat, g in _rows(store, batch):
+            flat = GAMES[store.game].archive.flat([batch])
+            for g, row in enumerate(batch.to_pylist()):
                 counted += 1
                 number = row.get("number", counted)
                 if numbers and number not in wanted:
@@ -49,15 +49,6 @@ def export(store: GameStore, numbers: Collection[int] = ()) -> Iterator[Exported
     if wanted:
         which = ", ".join(map(str, sorted(wanted)))
         raise BadRequest(f"no game of number {which}", source=str(store.path))
-
-
-def _rows(store: GameStore, batch: pa.RecordBatch) -> Iterator[tuple[Row, FlatGames, int]]:
-    columns = GAMES[store.game].archive.columns()
-    moves = columns.add(batch.select(list(columns.names)))
-    arrays, texts = columns.finish()
-    flat = GAMES[store.game].archive.games.load(np.frombuffer(moves, np.uint16), arrays, texts)
-    for g, row in enumerate(batch.to_pylist()):
-        yield row, flat, g
 
 
 def _exported(row: Row, flat: FlatGames, g: int) -> Exported:

@@ -304,13 +304,8 @@ def apply_override(override: str, values: Data, places: dict[str, str], source: 
 
 def build_recipe(values: Fields, places: Mapping[str, str], source: str, text: str) -> Recipe:
     """Check all sections."""
-    for name, table in values.items():
-        if name not in SECTIONS:
-            known = ", ".join(f"[{section}]" for section in SECTIONS)
-            raise BadRequest(f"unknown section [{name}]; a recipe has {known}", source=source, place=places.get(name))
-        if not isinstance(table, dict):
-            raise BadRequest(f"{name} should be a section, [{name}]", source=source, place=places.get(name))
     reader = SectionReader(places, source)
+    reader.check(values, SECTIONS, "a recipe")
     recipe = Recipe(
         network=network_section(reader, values.get("network", {})),
         data=reader.section(DataRecipe, "data", values.get("data", {})),
@@ -394,6 +389,16 @@ class SectionReader:
     def error(self, key: str, message: str) -> BadRequest:
         """As `Recipe.error`."""
         return error_at(key, message, self.places, self.source)
+
+    def check(self, values: Fields, known: Iterable[str], what: str) -> None:
+        """Refuse what is no section, or none of those that `what` has."""
+        for name, table in values.items():
+            place = self.places.get(name)
+            if name not in known:
+                there = ", ".join(f"[{section}]" for section in known)
+                raise BadRequest(f"unknown section [{name}]; {what} has {there}", source=self.source, place=place)
+            if not isinstance(table, dict):
+                raise BadRequest(f"{name} should be a section, [{name}]", source=self.source, place=place)
 
     def section(self, kind: type[Section], name: str, table: Fields) -> Section:
         """A section of that class from its table."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 import keima
-from keima.errors import BadRequest, BadStore, KeimaError
+from keima.errors import BadStore, KeimaError
 from keima.games.game import get_game
 from keima.games.position import Position
 from keima.plain import Data
@@ -135,8 +135,6 @@ def opponent(recipe: LoopRecipe, name: str, network: Network) -> Network:
         check_search(recipe, other)
         for start in starts(recipe, network):
             other.encoding.check(start)
-    except BadRequest as error:
-        raise recipe.error("judge.opponents", f"{name}: {error.message}") from error
     except KeimaError as error:
         raise recipe.error("judge.opponents", f"{name}: {error.message}") from error
     return other

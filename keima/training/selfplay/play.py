@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from keima.errors import KeimaError
 from keima.games.game import get_game
 from keima.games.playing import Verdict
 from keima.games.position import Position
@@ -25,12 +24,12 @@ from keima.inference.evaluator import Evaluator
 from keima.search.batches import answers_of
 from keima.search.forest import Forest
 from keima.search.root import set_root
-from keima.search.search import parameters_of
 from keima.search.targets import draw_move, policy_target
-from keima.systems.encoding import Encoding
+from keima.systems.encoding import Encoding, symmetries_of
 from keima.systems.network import Heads
 from keima.systems.parameters import Number, Parameters
 from keima.training.data.sampling import key_of
+from keima.training.selfplay.checks import check_search
 from keima.training.selfplay.game import FAST, FULL, OPENING, Ply, SelfplayGame
 from keima.training.selfplay.journal import Journal
 from keima.training.selfplay.recipe import LoopRecipe
@@ -133,9 +132,8 @@ class Players:
         for index in range(len(sizes) * GROUPS):
             position = self._start(2 * (index % len(sizes)))
             encoding.check(position)
-            shape = encoding.shape(position)
-            turns = [turn for turn in encoding.symmetries if encoding.shape(position, turn) == shape]
-            symmetries = np.array(turns if self.full.batches.random_symmetry else [0], np.int64)
+            some = self.full.batches.random_symmetry
+            symmetries = symmetries_of(encoding, position) if some else np.zeros(1, np.int64)
             forest = Forest(position, self.full, self._visits, count)
             groups.append(_Group(position, forest, [_Slot() for _ in range(count)], symmetries))
         return groups
@@ -201,7 +199,7 @@ class Players:
         if self.match:
             known = self._game.playing.openings(start, self._seed)
             opening = known[number // 2 % len(known)].position
-            slot.openings = [str(move) for move in self._names(start, opening)]
+            slot.openings = self._game.kernels.moves_between(start, opening) or []
         else:
             chances = rng.random(2)
             game.played_out = bool(chances[0] < games.play_out)
@@ -212,9 +210,6 @@ class Players:
                 at = int(rng.integers(len(known_moves))) if known_moves else 0
                 slot.openings, slot.random_plies, slot.avoid = known_moves[:at], 1, "".join(known_moves[at : at + 1])
                 slot.game = game = SelfplayGame(number, parent.start, parent.start, played_out=game.played_out)
-
-    def _names(self, start: Position, opening: Position) -> list[str]:
-        return self._game.kernels.moves_between(start, opening) or []
 
     def _next_game(self, slot: _Slot, group: _Group) -> bool:
         """Put the next game of the group's board into an empty slot; False where there is none."""
@@ -344,7 +339,6 @@ class Players:
             count = leaves.counts[row]
             logits = policy[row, leaves.indices[row, :count]][None]
             set_root(forest.trees[t], leaves.moves[row, :count], logits, answers[row], group.slots[t].rng)
-        forest.rows[:] = -1
 
     def _make_moves(self, group: _Group) -> None:
         """Make the moves whose searches are over, and begin the next ones."""
@@ -437,10 +431,7 @@ def search_parameters(recipe: LoopRecipe, evaluator: Evaluator) -> tuple[Paramet
     """The numbers of full and of fast searches.
 
     Raises:
-        BadRequest, UnsupportedNetwork: they cannot be with this network; the place is the recipe's line.
+        BadRequest: as `check_search`.
     """
-    try:
-        full = parameters_of(evaluator, recipe.search.preset, recipe.search.numbers)
-    except KeimaError as error:
-        raise recipe.error("search", error.message) from error
+    full = check_search(recipe, evaluator.network)
     return full, full.changed(**_QUIET)

@@ -176,23 +176,15 @@ def read_loop(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> Lo
 def build_loop(values: Fields, places: Mapping[str, str], source: str, text: str) -> LoopRecipe:
     """Check all sections."""
     reader = SectionReader(places, source)
-    tables: dict[str, Fields] = {}
-    for name, table in values.items():
-        if name not in SECTIONS:
-            known = ", ".join(f"[{section}]" for section in SECTIONS)
-            raise BadRequest(f"unknown section [{name}]; self-play has {known}", source=source, place=places.get(name))
-        if not isinstance(table, dict):
-            raise BadRequest(f"{name} should be a section, [{name}]", source=source, place=places.get(name))
-        tables[name] = table
-    optimizer = reader.section(OptimizerRecipe, "optimizer", tables.get("optimizer", {}))
+    reader.check(values, SECTIONS, "self-play")
     training = Recipe(
-        network=network_section(reader, tables.get("network", {})),
+        network=network_section(reader, values.get("network", {})),
         data=DataRecipe(),
         teacher=TeacherRecipe(),
-        loss=LossRecipe(reader.numbers("loss", tables.get("loss", {}))),
-        optimizer=optimizer,
-        schedule=reader.section(ScheduleRecipe, "schedule", tables.get("schedule", {})),
-        run=reader.section(RunRecipe, "run", tables.get("run", {})),
+        loss=LossRecipe(reader.numbers("loss", values.get("loss", {}))),
+        optimizer=reader.section(OptimizerRecipe, "optimizer", values.get("optimizer", {})),
+        schedule=reader.section(ScheduleRecipe, "schedule", values.get("schedule", {})),
+        run=reader.section(RunRecipe, "run", values.get("run", {})),
         selfplay=None,
         reinforce=None,
         source=source,
@@ -201,10 +193,10 @@ def build_loop(values: Fields, places: Mapping[str, str], source: str, text: str
     )
     check_training(training)
     recipe = LoopRecipe(
-        search=_search(reader, tables.get("search", {})),
-        games=reader.section(GamesRecipe, "games", tables.get("games", {})),
-        window=reader.section(WindowRecipe, "window", tables.get("window", {})),
-        judge=reader.section(JudgeRecipe, "judge", tables.get("judge", {})),
+        search=_search(reader, values.get("search", {})),
+        games=reader.section(GamesRecipe, "games", values.get("games", {})),
+        window=reader.section(WindowRecipe, "window", values.get("window", {})),
+        judge=reader.section(JudgeRecipe, "judge", values.get("judge", {})),
         training=training,
     )
     if recipe.games.fork and recipe.games.block % 2:

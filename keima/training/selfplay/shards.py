@@ -279,16 +279,12 @@ class ShardGames:
 
 def shard_games(table: pa.Table) -> ShardGames:
     """Rows of shards as arrays."""
-    archive = GAMES[game_of(table)].archive
-    columns = archive.columns()
-    moves: list[bytes] = []
+    batches = table.to_batches()
+    flat = GAMES[game_of(table)].archive.flat(batches)
     parts: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0, kind)] for name, kind in PACKED.items()}
-    for batch in table.to_batches():
-        moves.append(columns.add(batch))
+    for batch in batches:
         for name, kind in PACKED.items():
             parts[name].append(unpacked(batch.column(name), kind))
-    arrays, texts = columns.finish()
-    flat = archive.games.load(np.frombuffer(b"".join(moves), np.uint16), arrays, texts)
     packed = {name: np.concatenate(found) for name, found in parts.items()}
     start = np.concatenate([[0], np.cumsum(packed.pop("pi_counts"), dtype=np.int64)])
     policies = Policies(flat.start, start, packed.pop("pi_moves"), packed.pop("pi_weights"), WHOLE)
