@@ -260,7 +260,8 @@ class Players:
         for ply in plies:
             slot.game.position = slot.game.position.play(ply.move)
             slot.game.plies.append(ply)
-        slot.random_plies = max(0, slot.random_plies - len(plies))
+        drawn = max(0, len(plies) - len(slot.openings))  # moves after those that were given
+        slot.random_plies = max(0, slot.random_plies - drawn)
         slot.openings = slot.openings[len(plies) :]
 
     def _give(self, game: SelfplayGame) -> None:

@@ -174,3 +174,26 @@ def test_boards_of_several_sizes_side_by_side():
     for number, game in found.items():
         assert game.start.to_json()["xsize"] == game.position.to_json()["xsize"] == [4, 5][number // 2 % 2]
     assert {number // 2 % 2 for number in found} == {0, 1}
+
+
+def test_a_fork_that_was_killed_before_its_own_move_still_leaves_its_parent(tmp_path: Path):
+    small = recipe(games={"fork": 0.99})
+    ev = evaluator(small)
+    games = {game.number: game for game in play(started(small, ev), 24)}
+    number, at = next(
+        (number, kinds.index(FULL) - 1)
+        for number, game in sorted(games.items())
+        if number % 2 and number - 1 in games and (kinds := [ply.kind for ply in game.plies])[1] == OPENING
+    )
+    path, parent, fork = tmp_path / "journal", games[number - 1], games[number]
+    before = Journal(path)
+    for each, plies in ((parent, parent.plies), (fork, fork.plies[:at])):
+        for ply in plies:
+            before.add(each.number, ply)
+    assert parent.verdict is not None
+    before.end(parent.number, parent.verdict)
+    before._stream.close()
+    journal = Journal(path)
+    again = {game.number: game for game in play(Players(small, [Player(ev, 5)], lambda: None, journal), 2)}
+    journal.close()
+    assert told(again[number]) == told(fork)
