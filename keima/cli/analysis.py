@@ -27,6 +27,7 @@ EXAMPLES = """Examples:
   keima analysis --net kata1-b18c384nbt.bin.gz --visits 200 --analysis-threads 4 < queries.jsonl
   keima analysis -model kata1-b18c384nbt.bin.gz -config analysis.cfg -override-config maxTime=10
   keima analysis --net maia-1900.pb.gz --report-as sidetomove
+  keima analysis --policy policy.safetensors --value value.safetensors --rollout rollout.safetensors
 
 Without --net, keima's own small Go network answers, with --net chess its chess network (docs/default-networks.md).
 A query: {"id": "1", "moves": [["B","Q16"]], "rules": "chinese", "komi": 7.5, "boardXSize": 19, "boardYSize": 19}
@@ -37,15 +38,14 @@ In KaTrain, this program can stand in place of katago, or the command above in i
 def analysis(
     net: Annotated[
         str | None,
-        Option("--net", "--model", "-model", metavar="NET", help="Network file; keima's own for Go if not given."),
+        Option("--net", "--policy", "--model", "-model", metavar="NET", help="Network; keima's own for Go if none."),
     ] = None,
+    value: common.ValueNetwork = None,
+    rollout: common.Rollout = None,
     config: Annotated[
         str | None, Option("--config", "-config", metavar="FILE", help="A KataGo configuration file.")
     ] = None,
-    override_config: Annotated[
-        list[str] | None,
-        Option("--override-config", "-override-config", metavar="NAME=VALUE,...", help="Settings, by its names."),
-    ] = None,
+    override_config: common.Overrides = None,
     human_model: Annotated[
         str | None, Option("--human-model", "-human-model", metavar="NET", help="KataGo's human network.")
     ] = None,
@@ -74,15 +74,17 @@ def analysis(
     """
     from keima.engines.analysis.engine import PROFILE, AnalysisEngine, read_lines
     from keima.engines.session import prepare
-    from keima.games.game import GAMES, get_game
+    from keima.games.game import GAMES
     from keima.search.search import Search
+    from keima.systems.files.load import load_rollout
 
     bound = common.read_options(option)
     settings = _settings(config, override_config or [], visits, analysis_threads, report_as)
     if settings.profile is None and PROFILE in bound:
         settings = replace(settings, profile=str(bound[PROFILE]))
     path = common.network_file(net, next(iter(GAMES)))
-    evaluator = common.open_player(path, backend, precision, batch, threads).bind(**bound)
+    evaluator = common.open_player(path, backend, precision, batch, threads, value=value).bind(**bound)
+    policy = None if rollout is None else load_rollout(rollout)
     models = [_model(path, evaluator)]
     human = None
     if human_model is not None:
@@ -90,11 +92,11 @@ def analysis(
         models.append(_model(human_model, human))
 
     def open_search(bound_one: Evaluator, parameters: Fields) -> Search:
-        return Search(bound_one, preset, memory=memory << 20, **parameters)
+        return Search(bound_one, preset, memory=memory << 20, rollout_policy=policy, **parameters)
 
     engine = AnalysisEngine(evaluator, open_search, settings, models=models, human=human, log=common.complain)
     try:
-        prepare(engine.search_with(settings), get_game(evaluator.encoding.game).from_json({}))
+        prepare(engine.search_with(settings), evaluator.encoding.start())
     except BadRequest as error:  # a human network whose queries are to say whom it imitates
         common.complain(str(error))
     common.say("Started, ready to begin handling requests")

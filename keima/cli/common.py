@@ -43,6 +43,18 @@ NetworkOptions = Annotated[
     list[str] | None,
     Option("--option", metavar="NAME=VALUE", help="An option of the network: profile=rank_5k. Repeatable."),
 ]
+ValueNetwork = Annotated[
+    str | None, Option("--value", metavar="NET", help="A value network beside a policy network (AlphaGo's).")
+]
+Rollout = Annotated[
+    str | None, Option("--rollout", metavar="FILE", help="Rollout policy for the playouts of preset alphago.")
+]
+Overrides = Annotated[
+    list[str] | None,
+    Option(
+        "--override-config", "-override-config", metavar="NAME=VALUE,...", help="Settings, KataGo's or the search's."
+    ),
+]
 Output = Annotated[str, Option("-o", "--output", metavar="FILE", help="Where to write; - is standard output.")]
 
 InArgument = Annotated[str, Argument(metavar="IN", help="Network file, of any supported format.")]
@@ -154,12 +166,16 @@ def network_file(net: str | None, game: str) -> str:
     return str(default_network(game)) if net is None else find_network(net)
 
 
-def open_network(net: str) -> Network:
-    """Load a network: a file, or for a game's name its default network where no file is called so."""
+def open_network(net: str, value: str | None = None) -> Network:
+    """Load a network: a file, or for a game's name its default network where no file is called so.
+
+    With the file of a value network, one of both.
+    """
     from keima.systems.files.defaults import find_network
     from keima.systems.files.load import load
 
-    return load(find_network(net))
+    network = load(find_network(net))
+    return network if value is None else network.with_value(load(value))
 
 
 def open_evaluator(
@@ -178,10 +194,16 @@ def open_evaluator(
 
 
 def open_player(
-    path: str, backend: str, precision: str, batch: int, threads: int | None, game: str | None = None
+    path: str,
+    backend: str,
+    precision: str,
+    batch: int,
+    threads: int | None,
+    game: str | None = None,
+    value: str | None = None,
 ) -> Evaluator:
     """The evaluator of an engine's network, which must play `game`; its preparation is told on standard error."""
-    network = open_network(path)
+    network = open_network(path, value)
     if game not in (None, network.encoding.game):
         raise UnsupportedNetwork(f"plays {network.encoding.game}, not {game} (try keima gtp)", source=path)
     say(f"keima: preparing {network.pedigree.name} ({network.system})")

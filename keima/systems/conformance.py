@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from keima.errors import BadRequest, ConformanceError, KeimaError, UnsupportedPosition
+from keima.errors import BadRequest, ConformanceError, KeimaError
 from keima.games.conformance import has_facet, random_game
 from keima.games.game import get_game, stack
 from keima.games.position import Position
@@ -64,16 +64,7 @@ def lively(network: Network, seed: int = 0) -> Network:
 
 def positions_for(encoding: Encoding, count: int = ROWS, seed: int = 0) -> list[Position]:
     """Positions along a random game that an encoding takes, none of them over."""
-    game = get_game(encoding.game)
-    start = game.from_json({})
-    try:
-        encoding.check(start)
-    except UnsupportedPosition:
-        if not has_facet(game, "playing"):
-            raise
-        height, width = encoding.board
-        start = game.playing.start((width, height))
-    line = [p for p in random_game(start, np.random.default_rng(seed), 4 * count) if not p.is_over]
+    line = [p for p in random_game(encoding.start(), np.random.default_rng(seed), 4 * count) if not p.is_over]
     return [line[k * (len(line) - 1) // (count - 1)] for k in range(count)]
 
 

@@ -103,6 +103,17 @@ class Encoding(ABC):
         """Raise `UnsupportedPosition` unless this encoding can take the position (game, size, rules)."""
         check_game(position, self.game, f"the {self.name} encoding")
 
+    def start(self) -> Position:
+        """The position the game begins with, on the one board this encoding takes where it takes but one."""
+        game = GAMES[self.game]
+        position = game.from_json({})
+        try:
+            self.check(position)
+        except UnsupportedPosition:
+            height, width = self.board
+            position = game.playing.start((width, height))
+        return position
+
     @abstractmethod
     def shape(self, position: Position, symmetry: int = 0) -> tuple[int, int]:
         """(H, W) of the planes of this position under this symmetry; positions of one batch share it."""

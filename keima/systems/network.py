@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from keima.errors import BadWeights
+from keima.errors import BadWeights, UnsupportedNetwork
 from keima.games.position import Position
 from keima.plain import Data, Fields
 from keima.systems.encoding import Encoding
@@ -72,6 +72,10 @@ class Network(nn.Module):
     def choices(self, position: Position, policy: Mapping[str, float]) -> list[str]:
         """The moves that the policy alone, without a search, chooses among: those it has a probability for."""
         return list(policy)
+
+    def with_value(self, value: Network) -> Network:
+        """One network of this one's policy and another's value; raises UnsupportedNetwork where they do not pair."""
+        raise UnsupportedNetwork(f"a network of {self.system} takes no value network beside it")
 
     def prepare(self, games: FlatGames) -> None:
         """Before training on these games: what a fresh network has to know of them."""

@@ -172,7 +172,7 @@ def set_param(engine: Engine, command: Command) -> None:
     """`kata-set-param NAME VALUE`; changing the search forgets its tree."""
     words = command.words
     expect(words, 1, 2, "kata-set-param NAME VALUE")
-    _set(engine, {words[0]: words[1] if len(words) > 1 else ""})
+    set_values(engine, {words[0]: words[1] if len(words) > 1 else ""})
 
 
 def set_params(engine: Engine, command: Command) -> None:
@@ -184,7 +184,7 @@ def set_params(engine: Engine, command: Command) -> None:
         raise Refusal("Could not set params: Argument to kata-set-params must be a json object") from None
     except (ValueError, RecursionError) as error:
         raise Refusal(f"Could not set params: {error}") from error
-    _set(engine, dict(zip(found, values, strict=True)))
+    set_values(engine, dict(zip(found, values, strict=True)))
 
 
 def _text(value: Value) -> str:
@@ -203,8 +203,8 @@ def _value(engine: Engine, name: str) -> Value:
     return engine.held.get(name, _ALL[name].default) if value is None else value
 
 
-def _set(engine: Engine, values: dict[str, str]) -> None:
-    """Set parameters, or none of them; the search's own ones by a new search."""
+def set_values(engine: Engine, values: dict[str, str]) -> None:
+    """Set parameters, or none of them; the search's own ones by a new search. Raises Refusal: a bad name or value."""
     changes: dict[str, Number] = {}
     play: dict[str, Value] = {}
     held: dict[str, Value] = {}

@@ -204,7 +204,7 @@ class Match:
         line: Data = {"a": self.specs[A].text, "b": self.specs[B].text, "game": self.game}
         for spec, side in zip(self.specs, "ab", strict=True):
             if not spec.is_program:
-                line[f"{side}_sha256"] = self._networks.network(spec.target).pedigree.sha256
+                line[f"{side}_sha256"] = self._networks.network(spec).pedigree.sha256
         line |= {**GAMES[self.game].playing.table(self._start), "scorer": options.scorer}
         line |= {name: getattr(options.settings, name) for name in ("visits", "resign", "resign_turns")}
         line |= {"openings": self.openings.digest, "swap": options.swap, "seed": options.seed, "time": options.time}

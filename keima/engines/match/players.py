@@ -5,6 +5,7 @@ A player is written as what it is, with its options (`docs/matches.md`):
     NET,visits=100,preset=katago        a network file, with our search
     policy:NET,temperature=0.5          a network file, its policy alone
     NET,visits=40,profile=rank_5k       a network with an option of its own
+    NET,value=FILE,rollout=FILE         a policy network with a value network and a rollout policy
     go,visits=100 or policy:chess       the default network of that game, where no file is called so
     gtp:gnugo --mode gtp --level 10     a program that speaks GTP
     uci,nodes=1000:stockfish            a program that speaks UCI
@@ -26,7 +27,7 @@ from keima.search.limits import Clock
 
 RESIGN, PASS = "resign", "pass"
 NETWORK_OPTIONS = ("precision", "backend", "threads", "temperature", "plies", "name")
-SEARCH_OPTIONS = (*NETWORK_OPTIONS, "visits", "seconds", "preset", "batch", "memory", "resign", "rollout")
+SEARCH_OPTIONS = (*NETWORK_OPTIONS, "visits", "seconds", "preset", "batch", "memory", "resign", "value", "rollout")
 """What a network with our search takes, beside the parameters of the search."""
 POLICY_OPTIONS = (*NETWORK_OPTIONS, "symmetry")
 PROGRAM_OPTIONS: Mapping[str, tuple[str, ...]] = {

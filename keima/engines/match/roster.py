@@ -103,10 +103,10 @@ class PolicyPlayer(NetworkPlayer):
 class SearchPlayer(NetworkPlayer):
     """A network with our search.
 
-    Options: visits, seconds (a move), preset, any parameter of `keima.systems.parameters.Parameters`, rollout (a
-    rollout policy's file, for playouts), batch (leaves evaluated together), memory (bytes of the tree), temperature (0)
-    for the first `plies` moves of the game (30), resign, precision, backend, threads, and the network's own options
-    (`profile=rank_5k`).
+    Options: visits, seconds (a move), preset, any parameter of `keima.systems.parameters.Parameters`, value (the file
+    of a value network to go with it), rollout (of a rollout policy, for playouts), batch (leaves evaluated together),
+    memory (bytes of the tree), temperature (0) for the first `plies` moves of the game (30), resign, precision,
+    backend, threads, and the network's own options (`profile=rank_5k`).
     """
 
     def __init__(self, spec: Spec, evaluator: Evaluator, settings: Settings) -> None:
@@ -172,28 +172,30 @@ class Networks:
     """Loaded networks: players that name the same file and options share one compiled network, in all games."""
 
     def __init__(self) -> None:
-        self._loaded: dict[str, Network] = {}
-        self._evaluators: dict[tuple[str, str, str, int, float | None], Evaluator] = {}
+        self._loaded: dict[tuple[str, str], Network] = {}
+        self._evaluators: dict[tuple[tuple[str, str], str, str, int, float | None], Evaluator] = {}
         self._lock = threading.Lock()
 
-    def network(self, name: str) -> Network:
-        """The network in the file of that name, or the default network of the game of that name.
+    def network(self, spec: Spec) -> Network:
+        """The network of that player: of a file, or the default one of a game; with its value network, both as one.
 
         Raises:
             BadWeights, UnsupportedNetwork: as `keima.load`; so do the other two.
         """
+        key = _files(spec)
         with self._lock:
-            if name not in self._loaded:
-                self._loaded[name] = load(find_network(name))
-            return self._loaded[name]
+            if key not in self._loaded:
+                network = load(find_network(key[0]))
+                self._loaded[key] = network.with_value(load(key[1])) if key[1] else network
+            return self._loaded[key]
 
     def evaluator(self, spec: Spec, settings: Settings) -> Evaluator:
         """The evaluator of that player, the network's own options among its options bound."""
-        network = self.network(spec.target)
+        network = self.network(spec)
         batch = int(spec.number("batch", 8) or 8)
         threads = spec.number("threads", settings.threads)
         threads = None if threads is None else int(threads)
-        key = (spec.target, spec.options.get("backend", "auto"), spec.options.get("precision", "auto"), batch, threads)
+        key = (_files(spec), spec.options.get("backend", "auto"), spec.options.get("precision", "auto"), batch, threads)
         with self._lock:
             if key not in self._evaluators:
                 self._evaluators[key] = Evaluator(network, key[1], key[2], batch_size=batch, threads=threads)
@@ -205,7 +207,12 @@ class Networks:
         """The game that player plays."""
         if spec.is_program:
             return next(game.name for game in GAMES.values() if game.playing.protocol == spec.kind)
-        return self.network(spec.target).encoding.game
+        return self.network(spec).encoding.game
+
+
+def _files(spec: Spec) -> tuple[str, str]:
+    """The network's file, and the value network's; empty without one."""
+    return spec.target, spec.options.get("value", "")
 
 
 def make_player(spec: Spec, networks: Networks, settings: Settings) -> Player:

@@ -19,17 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
-from typing import Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from keima.errors import BadRequest, UnsupportedNetwork
 from keima.games.position import Position
+from keima.jit import Records
 from keima.systems.alphago.inputs import POLICY_PLANES, VALUE_PLANES, AlphaGoEncoding, sensible_names
-from keima.systems.encoding import Batch, Encoding
+from keima.systems.encoding import Batch, Encoding, LegalMoves
 from keima.systems.layers import decode_two_heads
 from keima.systems.network import Array, Heads, Network, NetworkEntry, NetworkKind, NetworkTable, Pedigree
 
@@ -49,6 +49,11 @@ class AlphaGoValueOutput:
     """What the value network computes."""
 
     value: Tensor  # float32 [N] in [−1, 1], the expected outcome for the side to move
+
+
+@dataclass(frozen=True)
+class PolicyAndValueOutput(AlphaGoPolicyOutput, AlphaGoValueOutput):
+    """What the two compute together."""
 
 
 class HiddenLayers(nn.Sequential):
@@ -105,6 +110,10 @@ class AlphaGoPolicyNetwork(Network):
             logits = torch.cat([logits, self.pass_output(x.mean(dim=(2, 3)))], dim=1)
         return AlphaGoPolicyOutput(policy=logits)
 
+    def with_value(self, value: Network) -> PolicyAndValue:
+        """Both as one network (`PolicyAndValue`)."""
+        return PolicyAndValue(self, value)
+
     def choices(self, position: Position, policy: Mapping[str, float]) -> list[str]:
         """Moves that fill no own true eye; without a pass of its own, it passes when nothing else is left to it."""
         return sensible_names(position, self.has_pass)
@@ -153,60 +162,85 @@ class AlphaGoValueNetwork(Network):
         return decode_two_heads({"policy": flat, "value": outputs["value"]})
 
 
-# --- Both networks as one evaluator: the policy's moves and the value network's value for each leaf ------------------
+# --- Both networks as one --------------------------------------------------------------------------------------------
 
 
-class _Handle(Protocol):
-    def result(self) -> Heads: ...
+class _WithFeatures(AlphaGoEncoding):
+    """The value network's 49 planes, and as `features` what a policy of other planes sees of the same positions."""
+
+    def __init__(self, features: Encoding, board_size: int) -> None:
+        super().__init__(VALUE_PLANES, pass_move=True, board_size=board_size)
+        self.features = features
+        self.symmetries = features.symmetries
+
+    def room(self, n: int, shape: tuple[int, int]) -> Batch:
+        """The planes, and the policy's."""
+        features = self.features.room(n, shape).inputs["planes"]
+        return Batch({**super().room(n, shape).inputs, "features": features})
+
+    def write(self, records: Records, symmetries: NDArray[np.int64], batch: Batch) -> None:
+        """Write both."""
+        super().write(records, symmetries, batch)
+        self.features.write(records, symmetries, Batch({"planes": batch.inputs["features"]}))
+
+    def legal_moves(self, position: Position, symmetry: int = 0) -> LegalMoves:
+        """The policy's."""
+        return self.features.legal_moves(position, symmetry)
 
 
-class _Evaluator(Protocol):
-    """`keima.Evaluator`, which this layer does not know."""
-
-    @property
-    def encoding(self) -> Encoding: ...
-
-    @property
-    def batch_size(self) -> int: ...
-
-    def submit(self, batch: Batch) -> _Handle: ...
-
-
-@dataclass(frozen=True)
-class _PairHandle:
-    policy: _Handle
-    value: _Handle
-
-    def result(self) -> Heads:
-        """Wait for both; the policy's logits with the value network's numbers."""
-        heads, value = self.policy.result(), self.value.result()
-        return replace(heads, wdl=value.wdl, value=value.value)
-
-
-class PolicyAndValue:
-    """An evaluator of two: `Search(PolicyAndValue(policy, value))`.
+class PolicyAndValue(Network):
+    """A policy network and a value network as one: the policy of the first, the value of the second.
 
     Args:
-        policy, value: `Evaluator`s of a policy network (48 planes) and of a value network (49).
+        policy: AlphaGo's, or the linear rollout policy, whose features stand beside the planes.
+        value: AlphaGo's value network, of the policy's board.
 
     Raises:
-        UnsupportedNetwork: networks of other planes.
+        UnsupportedNetwork: another value network, or one for another board.
     """
 
-    def __init__(self, policy: _Evaluator, value: _Evaluator) -> None:
-        planes = policy.encoding.planes, value.encoding.planes
-        if planes != (POLICY_PLANES, VALUE_PLANES):
-            taken = f"{POLICY_PLANES} and {VALUE_PLANES} planes, not {planes[0]} and {planes[1]}"
-            raise UnsupportedNetwork(f"AlphaGo's policy and value networks take {taken}")
-        self.network = SimpleNamespace(system="alphago", output_names=("policy", "value"))  # what a search asks of one
-        self.encoding = value.encoding
-        self.batch_size = min(policy.batch_size, value.batch_size)
-        self._policy, self._value = policy, value
+    system = "alphago"
+    output_names = ("policy", "value")
 
-    def submit(self, batch: Batch) -> _PairHandle:
-        """Start one encoded batch on both networks."""
-        fewer = Batch({"planes": batch.inputs["planes"][:, :POLICY_PLANES]}, batch.context)
-        return _PairHandle(self._policy.submit(fewer), self._value.submit(batch))
+    def __init__(self, policy: Network, value: Network) -> None:
+        super().__init__()
+        if not isinstance(value, AlphaGoValueNetwork):
+            raise UnsupportedNetwork(f"is no value network of AlphaGo's ({VALUE_PLANES} planes)", source=_named(value))
+        size = value.config["board_size"]
+        if policy.config.get("board_size", size) != size:
+            sizes = f"{policy.config['board_size']} points a side, its value network for {size}"
+            raise UnsupportedNetwork(f"the policy is for boards of {sizes}", source=_named(value))
+        self.config = {"policy": policy.config, "value": value.config}
+        self.encoding = value.encoding
+        if policy.for_playouts:
+            self.input_names = ("planes", "features")
+            self.encoding = _WithFeatures(policy.encoding, size)
+        own, other = policy.pedigree, value.pedigree
+        self.pedigree = Pedigree(
+            name=f"{own.name} + {other.name}",
+            origin=f"{own.origin} + {other.origin}",
+            sha256=f"{own.sha256} + {other.sha256}",
+        )
+        self.has_pass = policy.has_pass
+        self.policy, self.value = policy, value
+
+    def forward(self, planes: Tensor, features: Tensor | None = None) -> PolicyAndValueOutput:
+        """Evaluate planes [N, 49, H, W], and the linear policy's features [N, 5, H, W]."""
+        policy = self.policy(planes[:, :POLICY_PLANES] if features is None else features).policy
+        return PolicyAndValueOutput(policy=policy, value=self.value(planes).value)
+
+    def choices(self, position: Position, policy: Mapping[str, float]) -> list[str]:
+        """The policy's."""
+        return self.policy.choices(position, policy)
+
+    def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
+        """The policy's logits with the value network's numbers."""
+        value = self.value.decode(outputs, context)
+        return replace(self.policy.decode(outputs, context), wdl=value.wdl, value=value.value)
+
+
+def _named(network: Network) -> str:
+    return network.pedigree.origin if network.pedigree.sha256 else network.pedigree.name
 
 
 # --- By name ----------------------------------------------------------------------------------------------------------

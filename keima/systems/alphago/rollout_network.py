@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from keima.errors import BadRequest
 from keima.systems.alphago.local_features import NAKADE_PATTERNS
-from keima.systems.alphago.network import NO_PASS_LOGIT
+from keima.systems.alphago.network import NO_PASS_LOGIT, PolicyAndValue
 from keima.systems.alphago.rollout import MAX_PATTERNS, RolloutPolicy
 from keima.systems.alphago.rollout_features import (
     FIRST_PATTERN,
@@ -149,6 +149,10 @@ class RolloutSoftmax(Network):
             logits = logits + look_up(weights, numbers[:, plane])
         logits = logits + planes.flatten(2)[:, SAVE_ATARI] * self.save_atari
         return RolloutOutput(policy=logits.masked_fill(pattern == 0, NOT_CONSIDERED))
+
+    def with_value(self, value: Network) -> PolicyAndValue:
+        """Both as one network (`PolicyAndValue`): AlphaGo's value network alone, in want of a policy network."""
+        return PolicyAndValue(self, value)
 
     def decode(self, outputs: Mapping[str, Array], context: Mapping[str, Array]) -> Heads:
         """Logits with pass last, which the policy plays only where there is nothing else."""

@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import keima
 from keima.errors import BadRequest, UnsupportedNetwork
 from keima.games import chess, go
 from keima.search import PRESETS, Limits, Search
 from keima.search.tree import OPEN
-from keima.systems.alphago.network import AlphaGoPolicyNetwork, AlphaGoValueNetwork, PolicyAndValue
+from keima.systems.alphago.network import AlphaGoPolicyNetwork, AlphaGoValueNetwork
+from keima.systems.alphago.rollout_network import RolloutSoftmax
 from tests.search.fakes import Answer, Fake
 
 WON = """
@@ -93,19 +95,46 @@ def test_value_and_playout_are_mixed(weight: float) -> None:
     assert found <= {round((1 - weight) * 0.4 + weight * z, 5) for z in (-1, 1)}
 
 
-def test_the_two_networks_together() -> None:
-    policy = AlphaGoPolicyNetwork(filters=4, layers=2, board_size=9)
-    value = AlphaGoValueNetwork(filters=4, layers=2, hidden=4, board_size=9)
-    pair = PolicyAndValue(keima.Evaluator(policy, "torch"), keima.Evaluator(value, "torch"))
-    search = Search(pair, rollout_weight=0.5)
-    position = go.Position.start(9).play("E5")
-    search.set_position(position)
-    result = search.run(Limits(visits=40))
-    assert result.visits == 40
-    alone = keima.Evaluator(policy, "torch")([position])[0]
-    assert max(result.policy, key=lambda m: result.policy[m]) in alone.policy
-    with pytest.raises(UnsupportedNetwork, match="48 and 49"):
-        PolicyAndValue(keima.Evaluator(value, "torch"), keima.Evaluator(policy, "torch"))
+def small_policy() -> AlphaGoPolicyNetwork:
+    return AlphaGoPolicyNetwork(filters=4, layers=2, board_size=9)
+
+
+def small_value(board_size: int = 9) -> AlphaGoValueNetwork:
+    return AlphaGoValueNetwork(filters=4, layers=2, hidden=4, board_size=board_size)
+
+
+def linear_policy() -> RolloutSoftmax:
+    """The rollout policy as a network, whose neighbours of the last move weigh more."""
+    linear = RolloutSoftmax(8, 8)
+    linear.load_state_dict({**linear.state_dict(), "neighbour": torch.tensor([2.0, 1.0])})
+    return linear
+
+
+@pytest.mark.parametrize("backend", ["torch", "openvino"])
+@pytest.mark.parametrize("make", [small_policy, linear_policy])
+def test_a_policy_and_a_value_network_are_one(make: Any, backend: str) -> None:
+    """Each position has the policy that the one gives alone, and the value that the other gives alone."""
+    policy, value = make(), small_value()
+    both = keima.Evaluator(policy.with_value(value), backend)
+    positions = [go.Position.start(9).play("E5"), go.Position.start(9).play("E5", "D5", "D4")]
+    moves, values = keima.Evaluator(policy, "torch")(positions), keima.Evaluator(value, "torch")(positions)
+    for found, by_policy, by_value in zip(both(positions), moves, values, strict=True):
+        assert found.policy == pytest.approx(by_policy.policy, abs=1e-5)
+        assert found.value == pytest.approx(by_value.value, abs=1e-5)
+        assert found.value != 0
+    search = Search(both, rollout_weight=0.5)
+    search.set_position(positions[1])
+    assert search.run(Limits(visits=40)).visits == 40
+
+
+def test_networks_that_do_not_pair_are_refused() -> None:
+    for policy, value, words in (
+        (small_policy(), small_policy(), "no value network"),
+        (small_policy(), small_value(5), "9 points a side, its value network for 5"),
+        (small_value(), small_value(), "takes no value network"),
+    ):
+        with pytest.raises(UnsupportedNetwork, match=words):
+            policy.with_value(value)
 
 
 def with_value(**options: Any) -> Search:
