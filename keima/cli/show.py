@@ -26,6 +26,9 @@ EXAMPLES = """Examples:
   keima show maia-1900.pb.gz --json
   keima show kata1-b6c96.bin.gz --position game.sgf --move 57 -o policy.png
   keima show maia-1900.pb.gz --position '{"moves": ["e2e4"], "game": "chess"}' -o policy.svg
+  keima show policy.safetensors --layer hidden.0 -o filters.png
+  keima show policy.safetensors --layer hidden.5 --position game.sgf --move 57 -o seen.png
+  keima show policy.safetensors --concepts alphago --position games/    (what each layer knows of the points)
 """
 
 
@@ -38,12 +41,22 @@ def show(
     position: Annotated[
         str | None, Option(metavar="FILE|JSON", help="SGF, PGN, POSITIONS file or line to draw.")
     ] = None,
+    layer: Annotated[
+        str | None, Option(metavar="L", help="Draw a layer: its filters, or with --position what it makes of that.")
+    ] = None,
+    concepts: Annotated[
+        str | None,
+        Option(metavar="ENCODING", help="Read these planes' facts off each layer, on the games of --position."),
+    ] = None,
     move: Annotated[int | None, Option(min=0, help="With a game: after this many moves; the end if absent.")] = None,
     output: Annotated[str, Option("-o", "--output", metavar="FILE", help=".png or .svg picture.")] = "policy.png",
     backend: common.Backend = "auto",
     symmetry: common.Symmetry = "0",
 ) -> None:
-    """Show a network: architecture, parameters, inputs, pedigree; with --position, its policy and ownership drawn."""
+    """Show a network: architecture, parameters, inputs, pedigree; with --position, its policy and ownership drawn.
+
+    With --layer, what a layer is or sees is drawn; with --concepts, what can be read off each layer is told.
+    """
     if list_names:
         from keima.systems.registry import list_networks
 
@@ -53,6 +66,12 @@ def show(
     if net is None:
         raise BadRequest("name a network file, go or chess, or a registered network (keima show --list)")
     network = open_or_create(net)
+    if concepts is not None:
+        _probe(network, concepts, position, as_json)
+        return
+    if layer is not None:
+        _draw_layer(network, layer, position, move, output, common.read_symmetry(symmetry))
+        return
     if position is not None:
         _draw(network, position, move, output, backend, common.read_symmetry(symmetry))
         return
@@ -153,6 +172,60 @@ def _draw(network: Network, position: str, move: int | None, output: str, backen
     evaluation = common.open_evaluator(network, backend, "auto", 1)([chosen], symmetry=symmetry)[0]
     save(picture(chosen, evaluation), output)
     common.say(output)
+
+
+def _draw_layer(
+    network: Network, layer: str, position: str | None, move: int | None, output: str, symmetry: int | str
+) -> None:
+    from keima.inference.activations import activations, filters
+    from keima.review.pictures import activation_grid, filter_grid, save
+
+    name = f"{network.pedigree.name}: {layer}"
+    if position is None:
+        figure = filter_grid(filters(network, layer), name)
+    elif isinstance(symmetry, str):
+        raise BadRequest(f"a layer is drawn in one symmetry, not {symmetry}")
+    else:
+        figure = activation_grid(activations(network, find_position(position, move), layer, symmetry), name)
+    save(figure, output)
+    common.say(output)
+
+
+_EVERY, _MOST = 10, 400
+"""Probes take every so manyth position of a game, and so many in all."""
+
+
+def _probe(network: Network, concepts: str, games: str | None, as_json: bool) -> None:
+    from dataclasses import asdict
+    from itertools import chain, islice
+
+    from keima.games.files import read_records
+    from keima.inference.probes import probe
+    from keima.systems.system import get_encoding
+
+    if games is None:
+        raise BadRequest("--concepts needs games: --position FILE")
+    records = (record for record in read_records([games]) if not isinstance(record, BadRecord))
+    lines = (list(islice(record.positions(), _EVERY, None, _EVERY)) for record in records)
+    board = network.encoding.board
+    usable = list(islice((line for line in lines if line and network.encoding.shape(line[0]) == board), _MOST // 4))
+    learned, judged = (list(islice(chain.from_iterable(usable[k::2]), _MOST // 2)) for k in (0, 1))
+    found = probe(network, get_encoding(concepts), learned, judged)
+    if as_json:
+        print(json.dumps(asdict(found), indent=2))
+        return
+    width = max(len(name) for name in (*found.layers, "points")) + 2
+    print(
+        f"{len(learned)} positions learned from, {len(judged)} of other games judged; balanced accuracy, % (chance 50)"
+    )
+    columns = [max(len(concept), 5) + 2 for concept in found.concepts]
+    rows = {"": list(found.concepts), "points": [f"{n:,}" for n in found.points]}
+    rows |= {
+        name: ["–" if one is None else f"{100 * one:.1f}" for one in accuracies]
+        for name, accuracies in found.layers.items()
+    }
+    for name, cells in rows.items():
+        print(f"{name:{width}}" + "".join(f"{cell:>{room}}" for cell, room in zip(cells, columns, strict=True)))
 
 
 def find_position(text: str, move: int | None = None) -> Position:

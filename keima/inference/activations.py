@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from keima.errors import BadRequest
 from keima.games.position import Position
 from keima.inference.backend import as_tensors
-from keima.systems.encoding import symmetry_names
+from keima.systems.encoding import Batch, symmetry_names
 from keima.systems.network import Network
 
 _NAMES_SHOWN = 5
@@ -46,22 +46,51 @@ def activations(
     encoding.check(position)
     if isinstance(symmetry, bool) or symmetry not in encoding.symmetries:
         raise BadRequest(f"unknown symmetry {symmetry!r}; choose {symmetry_names(encoding.symmetries)}")
-    batch = encoding.encode([position], symmetry)
-    outputs: list[object] = []
-    hook = module.register_forward_hook(lambda _module, _inputs, output: outputs.append(output))
+    found = layer_outputs(network, encoding.encode([position], symmetry), {layer: module})
+    if layer not in found:
+        raise BadRequest(f"layer {layer!r} is not used for this position")
+    output = found[layer]
+    if not isinstance(output, Tensor):
+        inner = [name for name, _ in module.named_children()]
+        raise BadRequest(f"layer {layer!r} gives no single tensor; ask for one inside it: {', '.join(inner)}")
+    result: NDArray[np.float32] = output[0].float().cpu().numpy()
+    return result
+
+
+def filters(network: Network, layer: str) -> NDArray[np.float32]:
+    """The weights of one named layer: [out, in, kH, kW] of a convolution, [out, in] of a linear layer.
+
+    Raises:
+        BadRequest: no layer of that name, or one without weights (the message has those inside it).
+    """
+    module = _find(network, layer)
+    weight = getattr(module, "weight", None)
+    if not isinstance(weight, Tensor) or weight.ndim < 2:
+        inner = [f"{layer}.{name.removesuffix('.weight')}" for name, one in module.named_parameters() if one.ndim > 1]
+        inside = f"; inside it {', '.join(inner[:_NAMES_SHOWN])}" if inner else ""
+        raise BadRequest(f"layer {layer!r} has no filters{inside}")
+    result: NDArray[np.float32] = weight.detach().float().cpu().numpy()
+    return result
+
+
+def layer_outputs(network: Network, batch: Batch, modules: Mapping[str, nn.Module]) -> dict[str, object]:
+    """What each of these modules gives for an encoded batch, as it gives it; those not gone through are left out."""
+    outputs: dict[str, object] = {}
+    hooks = []
+    for name, module in modules.items():
+
+        def keep(_module: nn.Module, _inputs: object, output: object, name: str = name) -> None:
+            outputs.setdefault(name, output)
+
+        hooks.append(module.register_forward_hook(keep))
     try:
         with evaluating(network), torch.inference_mode():
             device = next(network.parameters()).device
             network(*(tensor.to(device) for tensor in as_tensors(network, batch.inputs)))
     finally:
-        hook.remove()
-    if not outputs:
-        raise BadRequest(f"layer {layer!r} is not used for this position")
-    if not isinstance(outputs[0], Tensor):
-        inner = [name for name, _ in module.named_children()]
-        raise BadRequest(f"layer {layer!r} gives no single tensor; ask for one inside it: {', '.join(inner)}")
-    result: NDArray[np.float32] = outputs[0][0].float().cpu().numpy()
-    return result
+        for hook in hooks:
+            hook.remove()
+    return outputs
 
 
 @contextmanager

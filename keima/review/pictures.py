@@ -96,3 +96,31 @@ def activation_grid(activation: NDArray[np.float32], title: str = "", limit: int
     left_out = f" (the first {limit} of {len(images)} channels)" if len(images) > limit else ""
     figure.suptitle(title + left_out, fontsize=10)
     return figure
+
+
+def filter_grid(weights: NDArray[np.float32], title: str = "", limit: int = 64) -> Figure:
+    """A layer's weights in the colours of `activation_grid`: a row of small images a filter, one for each input plane.
+
+    [out, in, kH, kW] as `keima.inference.activations.filters` gives it, the first `limit` of either; [out, in] is one
+    image.
+    """
+    out, planes, *kernel = weights.shape
+    if not kernel:
+        return activation_grid(weights, title)
+    shown = weights[:limit, :limit]
+    framed = np.pad(shown, ((0, 0), (0, 0), (0, 1), (0, 1)), constant_values=np.nan)
+    image = framed.transpose(0, 2, 1, 3).reshape(framed.shape[0] * framed.shape[2], -1)
+    figure = Figure(figsize=(1.5 + 0.16 * shown.shape[1], 1 + 0.16 * shown.shape[0]), layout="constrained")
+    axes = figure.subplots()
+    reach = float(np.abs(shown).max()) or 1.0
+    drawn = axes.imshow(image, cmap="RdBu_r", norm=Normalize(-reach, reach), interpolation="nearest")
+    steps = [
+        np.arange(count) * (side + 1) + side / 2 - 0.5 for count, side in zip(shown.shape[:2], kernel, strict=True)
+    ]
+    axes.set_yticks(steps[0], [str(k) for k in range(len(steps[0]))], fontsize=5)
+    axes.set_xticks(steps[1], [str(k) for k in range(len(steps[1]))], fontsize=5, rotation=90)
+    axes.set_xlabel("input plane")
+    axes.set_ylabel("filter")
+    figure.colorbar(drawn, shrink=0.6)
+    figure.suptitle(f"{title} ({out} filters of {'×'.join(map(str, kernel))} over {planes} planes)", fontsize=10)
+    return figure

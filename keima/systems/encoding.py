@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,6 +85,8 @@ class Encoding(ABC):
     """Names of what it takes beside the position ("profile", "policy_optimism"); bound by `bind`."""
     policy_frame: str = "board"
     """Encodings of a game number their moves alike where this is equal: "board", or "planes" turned by the position."""
+    concepts: Mapping[str, Sequence[int]] = MappingProxyType({})
+    """What its planes tell of single points, by name: such planes, on one of which a point stands that has it."""
     masked: bool = False
     """Planes may be larger than the board in their top left corner; an input `mask` [N, H, W] tells the network."""
 

@@ -19,6 +19,7 @@ Perspective: all colours are the side to move's own or its opponent's. Values ar
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,22 @@ VALUE_PLANES = 49
 
 _TURNS_SINCE, _LIBERTIES, _CAPTURE_SIZE, _SELF_ATARI, _LIBERTIES_AFTER, _GROUP = 4, 12, 20, 28, 36, 8
 _LADDER_CAPTURE, _LADDER_ESCAPE, _SENSIBLENESS, _COLOUR = 44, 45, 46, 48
+
+CONCEPTS = MappingProxyType(
+    {
+        "own stone": (0,),
+        "opponent's": (1,),
+        "in atari": (12,),
+        "2 liberties": (13,),
+        "5+ liberties": range(16, 20),
+        "captures": range(21, 28),
+        "self-atari": range(28, 36),
+        "ladder capture": (44,),
+        "ladder escape": (45,),
+        "sensible": (46,),
+    }
+)
+"""Points that have a stone of either side, a chain of so many liberties, or a move that does what is said."""
 
 LADDER_DEPTH = 80
 """Moves a ladder is read; longer ones count as captured."""
@@ -262,6 +279,7 @@ class AlphaGoEncoding(GoEncoding):
     """
 
     name = "alphago"
+    concepts = CONCEPTS
 
     def __init__(self, planes: int = POLICY_PLANES, pass_move: bool = False, board_size: int | None = None) -> None:
         if planes not in (POLICY_PLANES, VALUE_PLANES):
