@@ -9,6 +9,7 @@ A game is a folder with one file for each facet, imported when it is first asked
     playing.py      PLAYING: openings, phases of a game, how its clock is spent, how a game ends and is scored
     drawing.py      DRAWING: its board as a picture and on a page
     analysis.py     ANALYSIS: its fields in the JSON analysis protocol
+    editing.py      EDITING: how it is begun and its board set up by hand; records with variations
 
 and an `__init__.py` with `GAME = Game(...)`. Its name in `keima/games/__init__.py` is the registration.
 `keima.check_game` holds a game to the laws the rest relies on.
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from keima.games.kernels import Kernels
     from keima.games.playing import Playing
     from keima.games.records import GameRecord, RecordFormat
+    from keima.games.trees.editing import Editing
 
 
 T = TypeVar("T")
@@ -72,6 +74,8 @@ class Game:
     """Pictures, and the board of a review's page."""
     analysis: ClassVar[_Facet[Analysis[Any]]] = _Facet()
     """Queries and answers of the JSON analysis protocol."""
+    editing: ClassVar[_Facet[Editing[Any]]] = _Facet()
+    """Boards set up by hand, records with variations."""
 
     @cached_property
     def position(self) -> type[Position]:

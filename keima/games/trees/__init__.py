@@ -1,0 +1,1 @@
+"""Games with their variations: the tree of a record, and the EDITING facet by which a board is set up and kept."""
