@@ -81,7 +81,7 @@ def test_show_draws_filters_and_what_they_see_and_tells_what_they_know(run: Run)
         assert Path("out.png").read_bytes().startswith(b"\x89PNG")
     letters = "abcdefg"
     for game in range(2):
-        places = np.random.default_rng(game).permutation(SIDE * SIDE)[:24]
+        places = np.random.default_rng(game).permutation(SIDE * SIDE)[:44]
         moves = (f";{'BW'[k % 2]}[{letters[p // SIDE]}{letters[p % SIDE]}]" for k, p in enumerate(places))
         Path(f"g{game}.sgf").write_text(f"(;GM[1]SZ[{SIDE}]{''.join(moves)})")
     table = run("show", "net.safetensors", "--concepts", "alphago", "--position", ".")
