@@ -30,13 +30,14 @@ _CLOSING = "</script>"
 def render_html(review: Data) -> str:
     """The page of one review (docs/review-json.md)."""
     board = (files(GAMES[review["game"]["game"]].package) / "board.js").read_text(encoding="utf-8")
-    scripts = [_page_file("svg.js"), board, _page_file("graphs.js"), _page_file("app.js")]
+    before, after = ("drawing.js", "text-en.js"), ("graphs.js", "view.js", "report.js")
+    scripts = [*map(_page_file, before), board, *map(_page_file, after)]
     return _fill(
         "report.html",
         version=html.escape(review["keima"]),
         title=html.escape(f"{game_title(review['game'])} – keima review"),
-        css=_page_file("report.css"),
-        js="\n".join(scripts),
+        css=_page_file("theme.css") + _page_file("report.css"),
+        js=_one_module(scripts),
         data=_embed(_pack(review)),
     )
 
@@ -54,7 +55,12 @@ def render_index(entries: Sequence[tuple[str, Data]]) -> str:
         cells += [str(sum(players[s][name] for s in sides)) for name in ("blunders", "mistakes")]
         cells.append(str(len(review["moves"])))
         rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    return _fill("index.html", css=_page_file("report.css"), count=str(len(rows)), rows="\n".join(rows))
+    return _fill("index.html", css=_page_file("theme.css"), count=str(len(rows)), rows="\n".join(rows))
+
+
+def _one_module(scripts: Sequence[str]) -> str:
+    """The modules one after another, without what they import from one another."""
+    return re.sub(r"^(import .*;\n|export )", "", "\n".join(scripts), flags=re.MULTILINE)
 
 
 def _page_file(name: str) -> str:

@@ -1,42 +1,66 @@
-// The board of connect four: holes, discs, and the network's columns, as one SVG.
-class ConnectFourBoard {
-  constructor(review, place) {
-    this.review = review;
-    this.place = place;
+// The board of connect four: holes, discs, and what is to be said for each column, as one SVG.
+import { Board, COLOURS, sideName, svg, t } from "../../drawing.js";
+
+const COLUMNS = "abcdefg";
+const INK = "#1b2a41";
+
+export class ConnectFourBoard extends Board {
+  constructor(game, place) {
+    super(game, place);
     this.sides = ["first player", "second player"];
     this.dark = "second player";
-    this.draws = true;
-    this.unit = "moves";
     this.ratio = 7 / 6.6;
-    this.classes = ["squares"];
-    this.toggles = [
-      review.options.visits
-        ? { key: "policy", label: "Candidates", hint: "the columns searched (P)", shortcut: "p", on: true }
-        : { key: "policy", label: "Policy", hint: "the network's columns (P)", shortcut: "p", on: true },
-    ];
+    this.classes = ["squares", "discs"];
+    this.palette = { "--white": "#f3c623", "--black": "#d8452e" };
+    this.toggles = [{ key: "policy", shortcut: "p", on: true }];
   }
 
-  facts() {
-    return ["7×6"];
-  }
+  facts() { return ["7×6"]; }
 
   // The centre of a square: column 0 is a, row 0 the bottom one.
-  at(column, row) {
-    return { cx: column + 0.5, cy: 5.5 - row };
+  at(column, row) { return { cx: column + 0.5, cy: 5.5 - row }; }
+
+  pointAt(event) {
+    const box = this.root.getBoundingClientRect(), column = Math.floor(((event.clientX - box.left) / box.width) * 7);
+    return column < 0 || column > 6 ? null : COLUMNS[column];
   }
 
-  // `variation`: a candidate whose variation is drawn in place of the candidates, or null.
-  draw(ply, shown, variation) {
-    const { positions, moves } = this.review;
-    const position = positions[ply], next = moves[ply], last = ply > 0 ? moves[ply - 1] : null;
-    const root = svg("svg", { viewBox: "0 0 7 6.6", role: "img", "aria-label": this.describe(ply) });
+  step(point, dx) { return point ? COLUMNS[Math.max(0, Math.min(6, COLUMNS.indexOf(point) + dx))] : "d"; }
+
+  pointWords(scene, point) {
+    const column = scene.position.rows.map((row) => row[COLUMNS.indexOf(point)]).reverse().filter((sign) => sign !== ".");
+    const discs = column.map((sign) => t(`disc.${sign}`)).join(", ");
+    const choice = (scene.choices || []).find((one) => one.move === point);
+    return [t("point.column", { column: point }), discs || t("point.empty"), choice ? choice.words : ""].filter(Boolean).join(", ");
+  }
+
+  after(position, move) {
+    const rows = position.rows.map((row) => [...row]), column = COLUMNS.indexOf(move), free = rows.map((row) => row[column]).lastIndexOf(".");
+    if (free >= 0) rows[free][column] = position.to_play === this.sides[0] ? "1" : "2";
+    return { ...position, rows: rows.map((row) => row.join("")), line: [] };
+  }
+
+  draw(scene) {
+    const { position, line } = scene;
+    const along = line ? this.along(position, line) : null, shown = along ? along.position : position;
+    const root = this.rootFor(scene, "0 0 7 6.6");
     root.append(svg("rect", { x: 0, y: 0, width: 7, height: 6, rx: 0.25, fill: "#2f5fa8" }));
-    const heights = this.drawDiscs(root, position, last);
+    const heights = this.drawDiscs(root, shown, line ? along.last : scene.last);
     for (let column = 0; column < 7; column++) {
-      root.append(svg("text", { x: column + 0.5, y: 6.42, "text-anchor": "middle", "font-size": 0.34, "font-weight": 600, fill: "currentColor", text: "abcdefg"[column] }));
+      root.append(svg("text", { x: column + 0.5, y: 6.42, "text-anchor": "middle", "font-size": 0.34, "font-weight": 600, fill: "var(--ink)", text: COLUMNS[column] }));
     }
-    if (variation) this.drawVariation(root, ply, variation, heights);
-    else if (shown.policy) this.drawChoices(root, ply, position, next, heights);
+    const sign = position.to_play === this.sides[0] ? "1" : "2";
+    if (line) this.drawLine(root, position, line);
+    else {
+      for (const choice of scene.choices || []) this.drawChoice(root, choice, heights, sign);
+      if (scene.played) this.ring(root, scene.played.move, heights, scene.played.best ? COLOURS.better : COLOURS.played, t("legend.played"));
+      if (scene.better) this.ring(root, scene.better, heights, "#7ff0b4", t("legend.better"));
+    }
+    if (scene.cursor) {
+      const x = COLUMNS.indexOf(scene.cursor);
+      root.append(svg("rect", { x: x + 0.04, y: 0.04, width: 0.92, height: 5.92, rx: 0.2, fill: "none", stroke: "#fff", "stroke-width": 0.07 }));
+    }
+    this.root = root;
     this.place.replaceChildren(root);
   }
 
@@ -47,66 +71,47 @@ class ConnectFourBoard {
       const height = 5 - down, place = this.at(column, height);
       root.append(svg("circle", { ...place, r: 0.42, fill: this.colour(sign), stroke: "#234a85", "stroke-width": 0.04 }));
       if (sign !== ".") heights[column] = Math.max(heights[column], height + 1);
-      if (position.line.includes("abcdefg"[column] + (height + 1))) root.append(svg("circle", { ...place, r: 0.2, fill: "none", stroke: "#fff", "stroke-width": 0.1 }));
+      if (position.line.includes(COLUMNS[column] + (height + 1))) root.append(svg("circle", { ...place, r: 0.2, fill: "none", stroke: "#fff", "stroke-width": 0.1 }));
     }));
     if (last) {
-      const column = "abcdefg".indexOf(last.move);
-      root.append(svg("circle", { ...this.at(column, heights[column] - 1), r: 0.09, fill: "#1b2a41" }));
+      const column = COLUMNS.indexOf(last.move);
+      root.append(svg("circle", { ...this.at(column, heights[column] - 1), r: 0.09, fill: INK }));
     }
     return heights;
   }
 
-  colour(sign) {
-    return { 1: "#f3c623", 2: "#d8452e" }[sign] || "#dbe6f5";
+  colour(sign) { return { 1: "#f3c623", 2: "#d8452e" }[sign] || "#dbe6f5"; }
+
+  drawChoice(root, choice, heights, sign) {
+    const column = COLUMNS.indexOf(choice.move), place = this.at(column, heights[column]);
+    if (heights[column] > 5) return;
+    root.append(svg("circle", { ...place, r: 0.42, fill: this.colour(sign), opacity: 0.15 + 0.55 * Math.sqrt(choice.share), "data-choice": choice.move }, svg("title", { text: choice.words })));
+    if (choice.best) root.append(svg("circle", { ...place, r: 0.45, fill: "none", stroke: COLOURS.best, "stroke-width": 0.07 }));
+    const words = { x: place.cx, "text-anchor": "middle", fill: INK, "pointer-events": "none" };
+    root.append(svg("text", { ...words, y: place.cy + (choice.under ? 0.03 : 0.1), "font-size": 0.28, "font-weight": 650, text: choice.label }));
+    if (choice.under) root.append(svg("text", { ...words, y: place.cy + 0.27, "font-size": 0.19, "font-weight": 550, text: choice.under }));
   }
 
-  sign(ply) {
-    return ply % 2 ? "2" : "1";
+  ring(root, move, heights, colour, title) {
+    const column = COLUMNS.indexOf(move);
+    root.append(svg("circle", { ...this.at(column, heights[column]), r: 0.45, fill: "none", stroke: "#fff", "stroke-width": 0.13 }),
+      svg("circle", { ...this.at(column, heights[column]), r: 0.45, fill: "none", stroke: colour, "stroke-width": 0.09 }, svg("title", { text: title })));
   }
 
-  // Where the likeliest columns, or those searched most, would put a disc; the one played has a ring of its own.
-  drawChoices(root, ply, position, next, heights) {
-    const { candidates } = position;
-    const found = candidates && candidates.length
-      ? candidates.map((c) => [c.move, c.visits, Math.round(100 * (c.win + c.draw / 2)), `${c.move}: ${percent(c.win + c.draw / 2)}, ${c.visits} visits`])
-      : Object.entries(position.policy || {}).map(([move, p]) => [move, p, Math.round(100 * p), `${move}: ${percent(p)}`]);
-    const top = Math.max(...found.map(([, weight]) => weight), 1e-9);
-    for (const [move, weight, label, words] of found) {
-      this.choice(root, move, heights, this.sign(ply), 0.15 + 0.55 * Math.sqrt(weight / top), label, words);
-    }
-    if (!next) return;
-    const column = "abcdefg".indexOf(next.move), best = found.length > 0 && found[0][0] === next.move;
-    root.append(svg("circle", { ...this.at(column, heights[column]), r: 0.42, fill: "none", stroke: best ? "#1c8f5a" : "#e07b16", "stroke-width": 0.09 }, svg("title", { text: `played: ${next.move}` })));
-  }
-
-  // The variation's discs, numbered.
-  drawVariation(root, ply, variation, heights) {
-    const filled = [...heights];
-    variation.pv.slice(0, 10).forEach((move, index) => {
-      this.choice(root, move, filled, this.sign(ply + index), 0.85, `${index + 1}`, `${index + 1}. ${move}`);
-      filled["abcdefg".indexOf(move)] += 1;
+  // The numbers of the variation's discs.
+  drawLine(root, position, line) {
+    const filled = [...COLUMNS].map((_, column) => position.rows.filter((row) => row[column] !== ".").length);
+    line.moves.slice(0, line.step).forEach((move, index) => {
+      const column = COLUMNS.indexOf(move), place = this.at(column, filled[column]);
+      filled[column] += 1;
+      root.append(svg("text", { x: place.cx, y: place.cy + 0.11, "text-anchor": "middle", "font-size": 0.32, "font-weight": 700, fill: INK, text: index + 1 }));
     });
   }
 
-  choice(root, move, heights, sign, opacity, label, words) {
-    const column = "abcdefg".indexOf(move), place = this.at(column, heights[column]);
-    root.append(
-      svg("circle", { ...place, r: 0.42, fill: this.colour(sign), opacity }, svg("title", { text: words })),
-      svg("text", { x: place.cx, y: place.cy + 0.1, "text-anchor": "middle", "font-size": 0.28, "font-weight": 650, fill: "#1b2a41", "pointer-events": "none", text: label }));
-  }
-
-  // The column under a pointer event as the move it names, or null beside the board.
-  moveAt(event) {
-    const box = this.place.firstElementChild.getBoundingClientRect();
-    const column = Math.floor(((event.clientX - box.left) / box.width) * 7);
-    return column < 0 || column > 6 ? null : "abcdefg"[column];
-  }
-
-  describe(ply) {
-    const last = ply > 0 ? this.review.moves[ply - 1] : null;
-    const rows = this.review.positions[ply].rows.map((row) => row.replaceAll(".", "-")).join(", ");
-    return `Connect four board after ${ply} moves${last ? `, last move ${last.player} in column ${last.move}` : ""}; rows from the top: ${rows}`;
+  describe(scene) {
+    const last = scene.last ? t("board.last", { side: sideName(scene.last.player), move: scene.last.move }) : "";
+    return t("board.connect_four", { rows: scene.position.rows.map((row) => row.replaceAll(".", "-")).join(", "), last });
   }
 }
 
-BOARDS.connect_four = ConnectFourBoard;
+export const BOARD = ConnectFourBoard;

@@ -1,57 +1,83 @@
-// The Go board: wood, lines, stones, and what the network thinks, as one SVG.
-const GO_COLUMNS = "ABCDEFGHJKLMNOPQRST";
+// The Go board: wood, lines, stones, and what a network thinks of them, as one SVG.
+import { Board, COLOURS, sideName, svg, t } from "../../drawing.js";
+
+const GO_COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ";
 const GO_PAD = 1.12; // from the outer lines to the board's edge
 
-class GoBoard {
-  constructor(review, place) {
-    this.review = review;
-    this.place = place;
-    this.width = review.game.xsize;
-    this.height = review.game.ysize;
+export class GoBoard extends Board {
+  constructor(game, place) {
+    super(game, place);
+    this.width = game.xsize;
+    this.height = game.ysize;
     this.sides = ["black", "white"];
     this.dark = "black";
     this.draws = false;
-    this.unit = "moves";
-    this.ratio = (this.width + 1.24) / (this.height + 1.24);
-    this.toggles = [
-      review.options.visits
-        ? { key: "policy", label: "Candidates", hint: "the moves searched: chances and visits (P)", shortcut: "p", on: true }
-        : { key: "policy", label: "Policy", hint: "the network's candidate moves (P)", shortcut: "p", on: true },
-      { key: "ownership", label: "Ownership", hint: "who owns each point (O)", shortcut: "o", on: false },
-      { key: "numbers", label: "Numbers", hint: "move numbers on the stones (N)", shortcut: "n", on: false },
-    ];
-    this.hasOwnership = review.positions.some((p) => p.ownership);
-    if (!this.hasOwnership) this.toggles = this.toggles.filter((t) => t.key !== "ownership");
+    this.ratio = (this.width - 1 + 2 * GO_PAD) / (this.height - 1 + 2 * GO_PAD);
+    this.toggles = [{ key: "policy", shortcut: "p", on: true }, { key: "ownership", shortcut: "o", on: false }, { key: "numbers", shortcut: "n", on: false }];
+    this.setupSigns = ["B", "W", "."];
     this.shell();
   }
 
-  point(vertex) {
-    return [GO_COLUMNS.indexOf(vertex[0]), this.height - Number(vertex.slice(1))];
-  }
+  point(vertex) { return [GO_COLUMNS.indexOf(vertex[0]), this.height - Number(vertex.slice(1))]; }
+
+  name(x, y) { return `${GO_COLUMNS[x]}${this.height - y}`; }
 
   facts() {
-    const { game } = this.review;
-    return [`${game.xsize}×${game.ysize}, ${game.rules_name}, komi ${game.komi}`, game.handicap.length ? `handicap ${game.handicap.length}` : null];
+    const { game } = this;
+    return [`${game.xsize}×${game.ysize}`, game.rules_name, t("fact.komi", { komi: game.komi }),
+      game.handicap && game.handicap.length ? t("fact.handicap", { n: game.handicap.length }) : null];
   }
 
-  // The vertex under a pointer event, or null beside the board.
-  moveAt(event) {
+  pointAt(event) {
     const box = this.root.getBoundingClientRect();
     const x = Math.round(((event.clientX - box.left) / box.width) * (this.width - 1 + 2 * GO_PAD) - GO_PAD);
     const y = Math.round(((event.clientY - box.top) / box.height) * (this.height - 1 + 2 * GO_PAD) - GO_PAD);
-    return x < 0 || y < 0 || x >= this.width || y >= this.height ? null : `${GO_COLUMNS[x]}${this.height - y}`;
+    return x < 0 || y < 0 || x >= this.width || y >= this.height ? null : this.name(x, y);
+  }
+
+  step(point, dx, dy) {
+    const [x, y] = point ? this.point(point) : [Math.floor(this.width / 2), Math.floor(this.height / 2)];
+    if (!point) return this.name(x, y);
+    return this.name(Math.max(0, Math.min(this.width - 1, x + dx)), Math.max(0, Math.min(this.height - 1, y + dy)));
+  }
+
+  pointWords(scene, point) {
+    const [x, y] = this.point(point), stone = scene.position.stones.split("/")[y][x];
+    const choice = (scene.choices || []).find((one) => one.move === point);
+    return [point, t(stone === "." ? "point.empty" : stone === "B" ? "point.black" : "point.white"),
+      scene.last && scene.last.move === point ? t("point.last") : "", choice ? choice.words : ""].filter(Boolean).join(", ");
+  }
+
+  // Stones after a move: groups of the other side without liberties are taken, then the mover's own.
+  after(position, move) {
+    if (move === "pass") return { ...position, ko: undefined };
+    const rows = position.stones.split("/").map((row) => [...row]), [x, y] = this.point(move);
+    const mine = position.to_play === "black" ? "B" : "W";
+    rows[y][x] = mine;
+    const beside = (px, py) => [[px + 1, py], [px - 1, py], [px, py + 1], [px, py - 1]].filter(([a, b]) => rows[b] && rows[b][a]);
+    const take = (px, py) => {
+      const sign = rows[py][px], seen = new Set([`${px},${py}`]), group = [[px, py]];
+      for (let i = 0; i < group.length; i++) {
+        for (const [a, b] of beside(...group[i])) {
+          if (rows[b][a] === ".") return;
+          if (rows[b][a] === sign && !seen.has(`${a},${b}`)) { seen.add(`${a},${b}`); group.push([a, b]); }
+        }
+      }
+      for (const [a, b] of group) rows[b][a] = ".";
+    };
+    for (const [a, b] of beside(x, y)) if (rows[b][a] !== "." && rows[b][a] !== mine) take(a, b);
+    take(x, y);
+    return { ...position, stones: rows.map((row) => row.join("")).join("/"), ko: undefined };
   }
 
   shell() {
-    const { width, height } = this;
-    const pad = GO_PAD;
-    const root = svg("svg", { viewBox: `${-pad} ${-pad} ${width - 1 + 2 * pad} ${height - 1 + 2 * pad}`, role: "img" });
+    const { width, height } = this, pad = GO_PAD;
+    const root = svg("svg", { viewBox: `${-pad} ${-pad} ${width - 1 + 2 * pad} ${height - 1 + 2 * pad}`, role: "img", "aria-label": "" });
+    const stops = (...pairs) => pairs.map(([offset, colour]) => svg("stop", { offset, "stop-color": colour }));
     root.append(
       svg("defs", null,
-        svg("radialGradient", { id: "black-stone", cx: ".36", cy: ".3", r: ".78" },
-          svg("stop", { offset: "0", "stop-color": "#6b6e76" }), svg("stop", { offset: ".4", "stop-color": "#2b2d33" }), svg("stop", { offset: "1", "stop-color": "#0c0d10" })),
-        svg("radialGradient", { id: "white-stone", cx: ".36", cy: ".3", r: ".82" },
-          svg("stop", { offset: "0", "stop-color": "#ffffff" }), svg("stop", { offset: ".6", "stop-color": "#f1efe9" }), svg("stop", { offset: "1", "stop-color": "#bdb9af" })),
+        svg("radialGradient", { id: "black-stone", cx: ".36", cy: ".3", r: ".78" }, ...stops(["0", "#6b6e76"], [".4", "#2b2d33"], ["1", "#0c0d10"])),
+        svg("radialGradient", { id: "white-stone", cx: ".36", cy: ".3", r: ".82" }, ...stops(["0", "#ffffff"], [".6", "#f1efe9"], ["1", "#bdb9af"])),
         svg("linearGradient", { id: "wood", x1: "0", y1: "0", x2: "1", y2: "1" },
           svg("stop", { offset: "0", style: "stop-color:var(--wood)" }), svg("stop", { offset: "1", style: "stop-color:var(--wood-2)" }))),
       svg("rect", { x: -pad, y: -pad, width: width - 1 + 2 * pad, height: height - 1 + 2 * pad, fill: "url(#wood)" }));
@@ -61,12 +87,12 @@ class GoBoard {
     root.append(svg("path", { d: lines.join(""), stroke: "var(--wood-line)", "stroke-width": 0.035, "stroke-linecap": "square", fill: "none", opacity: 0.85 }));
     root.append(svg("rect", { x: 0, y: 0, width: width - 1, height: height - 1, fill: "none", stroke: "var(--wood-line)", "stroke-width": 0.07 }));
     for (const [x, y] of this.stars()) root.append(svg("circle", { cx: x, cy: y, r: 0.11, fill: "var(--wood-line)" }));
-    const style = { "font-size": 0.36, fill: "var(--wood-line)", "text-anchor": "middle", opacity: 0.8, "font-family": "inherit" };
+    const style = { "font-size": 0.4, fill: "var(--wood-line)", "text-anchor": "middle", "font-family": "inherit" };
     for (let x = 0; x < width; x++) {
-      for (const y of [-0.68, height - 1 + 0.93]) root.append(svg("text", { ...style, x, y, text: GO_COLUMNS[x] }));
+      for (const y of [-0.66, height - 1 + 0.96]) root.append(svg("text", { ...style, x, y, text: GO_COLUMNS[x] }));
     }
     for (let y = 0; y < height; y++) {
-      for (const x of [-0.82, width - 1 + 0.82]) root.append(svg("text", { ...style, x, y: y + 0.13, text: height - y }));
+      for (const x of [-0.82, width - 1 + 0.82]) root.append(svg("text", { ...style, x, y: y + 0.14, text: height - y }));
     }
     this.layer = svg("g");
     root.append(this.layer);
@@ -84,135 +110,124 @@ class GoBoard {
     return points;
   }
 
-  // `variation`: a candidate whose variation is drawn in place of the candidates, or null.
-  draw(ply, shown, variation) {
-    const { positions, moves } = this.review;
-    const position = positions[ply];
-    const rows = position.stones.split("/");
-    const last = ply > 0 ? moves[ply - 1] : null;
-    const next = moves[ply];
-    const layer = svg("g");
-    if (shown.ownership && position.ownership) this.drawOwnership(layer, position, rows, false);
+  draw(scene) {
+    const { position, last, line } = scene;
+    const along = line ? this.along(position, line) : null, shown = along ? along.position : position;
+    const rows = shown.stones.split("/"), layer = svg("g"), dead = new Set(scene.dead || []);
+    if (scene.ownership) this.drawOwnership(layer, scene, rows, false);
     rows.forEach((row, y) => [...row].forEach((stone, x) => {
-      if (stone === ".") return;
-      layer.append(svg("circle", { cx: x + 0.03, cy: y + 0.05, r: 0.475, fill: "#000", opacity: 0.28 }));
-      layer.append(svg("circle", { cx: x, cy: y, r: 0.475, fill: stone === "B" ? "url(#black-stone)" : "url(#white-stone)" }));
+      if (stone !== ".") this.stone(layer, x, y, stone === "B", dead.has(this.name(x, y)) ? 0.4 : 1);
     }));
-    if (shown.ownership && position.ownership) this.drawOwnership(layer, position, rows, true);
-    if (shown.numbers) this.drawNumbers(layer, ply, rows);
-    if (position.ko) {
-      const [x, y] = this.point(position.ko);
-      layer.append(svg("rect", { x: x - 0.2, y: y - 0.2, width: 0.4, height: 0.4, fill: "none", stroke: "var(--wood-line)", "stroke-width": 0.06 }, svg("title", { text: "ko" })));
+    if (scene.ownership) this.drawOwnership(layer, scene, rows, true);
+    if (scene.numbers && !line) this.drawNumbers(layer, scene.numbers, rows);
+    if (shown.ko) {
+      const [x, y] = this.point(shown.ko);
+      layer.append(svg("rect", { x: x - 0.2, y: y - 0.2, width: 0.4, height: 0.4, fill: "none", stroke: "var(--wood-line)", "stroke-width": 0.06 }, svg("title", { text: t("point.ko") })));
     }
-    if (variation) this.drawVariation(layer, position, variation);
-    else if (shown.policy && position.candidates && position.candidates.length) this.drawCandidates(layer, position, next);
-    else if (shown.policy) this.drawPolicy(layer, position, next);
-    else if (next && next.move !== "pass") this.drawNext(layer, next);
-    if (last && last.move !== "pass" && !shown.numbers) {
+    if (line) this.drawLine(layer, position, line, rows);
+    else {
+      if (scene.choices) this.drawChoices(layer, scene.choices);
+      if (scene.played) this.ring(layer, scene.played.move, scene.played.best ? COLOURS.better : COLOURS.played, t("legend.played"), ".22 .1");
+      if (scene.better) this.ring(layer, scene.better, COLOURS.better, t("legend.better"));
+    }
+    if (last && last.move !== "pass" && !scene.numbers && !line) {
       const [x, y] = this.point(last.move);
       layer.append(svg("circle", { cx: x, cy: y, r: 0.2, fill: "none", stroke: last.player === "black" ? "#fff" : "#17181b", "stroke-width": 0.075 }));
     }
+    for (const point of dead) this.cross(layer, ...this.point(point), "#cf3a34");
+    for (const mark of scene.marks || []) this.drawMark(layer, mark, rows);
+    if (scene.cursor) {
+      const [x, y] = this.point(scene.cursor);
+      layer.append(svg("rect", { x: x - 0.46, y: y - 0.46, width: 0.92, height: 0.92, rx: 0.12, fill: "none", stroke: "#fff", "stroke-width": 0.14 }),
+        svg("rect", { x: x - 0.46, y: y - 0.46, width: 0.92, height: 0.92, rx: 0.12, fill: "none", stroke: "#c2187a", "stroke-width": 0.07 }));
+    }
     this.layer.replaceWith(layer);
     this.layer = layer;
-    this.root.setAttribute("aria-label", this.describe(ply));
+    this.root.setAttribute("aria-label", this.describe(scene));
   }
 
-  drawOwnership(layer, position, rows, onStones) {
-    const turn = position.to_play === "black" ? 1 : -1;
-    position.ownership.forEach((row, y) => row.forEach((value, x) => {
+  stone(layer, x, y, black, opacity = 1, edge = null) {
+    layer.append(svg("circle", { cx: x + 0.03, cy: y + 0.05, r: 0.475, fill: "#000", opacity: 0.28 * opacity }),
+      svg("circle", { cx: x, cy: y, r: 0.475, fill: black ? "url(#black-stone)" : "url(#white-stone)", opacity, stroke: edge, "stroke-width": edge ? 0.05 : null }));
+  }
+
+  cross(layer, x, y, colour) {
+    layer.append(svg("path", { d: `M${x - 0.22} ${y - 0.22}l.44 .44M${x + 0.22} ${y - 0.22}l-.44 .44`, stroke: colour, "stroke-width": 0.11, "stroke-linecap": "round" }));
+  }
+
+  drawMark(layer, mark, rows) {
+    const [x, y] = this.point(mark.at), on = rows[y][x];
+    const ink = on === "B" ? "#fff" : "#17181b", style = { fill: "none", stroke: ink, "stroke-width": 0.08 };
+    if (mark.kind === "triangle") layer.append(svg("path", { ...style, d: `M${x} ${y - 0.29}l.26 .43h-.52z` }));
+    else if (mark.kind === "square") layer.append(svg("rect", { ...style, x: x - 0.2, y: y - 0.2, width: 0.4, height: 0.4 }));
+    else if (mark.kind === "circle") layer.append(svg("circle", { ...style, cx: x, cy: y, r: 0.24 }));
+    else if (mark.kind === "cross") this.cross(layer, x, y, ink);
+    else {
+      if (on === ".") layer.append(svg("circle", { cx: x, cy: y, r: 0.32, fill: "var(--wood)" }));
+      layer.append(svg("text", { x, y: y + 0.16, "text-anchor": "middle", "font-size": 0.46, "font-weight": 650, fill: ink, text: mark.text }));
+    }
+  }
+
+  drawOwnership(layer, scene, rows, onStones) {
+    const turn = scene.position.to_play === "black" ? 1 : -1;
+    scene.ownership.forEach((row, y) => row.forEach((value, x) => {
       const black = value * turn, strength = Math.abs(black);
-      const occupied = rows[y][x] !== ".";
-      const agrees = rows[y][x] === (black > 0 ? "B" : "W");
+      const occupied = rows[y][x] !== ".", agrees = rows[y][x] === (black > 0 ? "B" : "W");
       if (strength < 0.08 || occupied !== onStones || (occupied && agrees)) return;
       const side = occupied ? 0.36 : 0.2 + 0.36 * strength;
-      layer.append(svg("rect", {
-        x: x - side / 2, y: y - side / 2, width: side, height: side, rx: 0.05,
-        fill: black > 0 ? "#141518" : "#fdfcf9", opacity: 0.25 + 0.65 * strength,
-      }));
+      layer.append(svg("rect", { x: x - side / 2, y: y - side / 2, width: side, height: side, rx: 0.05, fill: black > 0 ? "#141518" : "#fdfcf9", opacity: 0.25 + 0.65 * strength }));
     }));
   }
 
-  drawNumbers(layer, ply, rows) {
-    const seen = new Set();
-    for (let number = ply; number > 0; number--) {
-      const move = this.review.moves[number - 1];
-      if (move.move === "pass" || seen.has(move.move)) continue;
-      seen.add(move.move);
-      const [x, y] = this.point(move.move);
-      if (rows[y][x] !== (move.player === "black" ? "B" : "W")) continue;
-      layer.append(svg("text", {
-        x, y: y + 0.13, "text-anchor": "middle", "font-size": number > 99 ? 0.36 : 0.42, "font-weight": number === ply ? 700 : 500,
-        fill: number === ply ? "#ff5a4f" : move.player === "black" ? "#f4f2ee" : "#1c1d21", text: number,
-      }));
-    }
-  }
-
-  drawNext(layer, next) {
-    const [x, y] = this.point(next.move);
-    layer.append(svg("circle", { cx: x, cy: y, r: 0.42, fill: "none", stroke: "var(--wood-line)", "stroke-width": 0.05, "stroke-dasharray": ".12 .1" }));
-  }
-
-  drawPolicy(layer, position, next) {
-    const entries = Object.entries(position.policy).filter(([move]) => move !== "pass");
-    const top = Math.max(...Object.values(position.policy), 1e-9);
-    for (const [move, p] of entries.reverse()) {
-      if (p < 0.003 && !(next && next.move === move)) continue;
-      const [x, y] = this.point(move);
-      const share = p / top;
-      const best = share === 1;
-      layer.append(svg("circle", {
-        cx: x, cy: y, r: 0.19 + 0.27 * Math.sqrt(share), fill: best ? "#1f6feb" : "#2f7fd6", opacity: best ? 0.95 : 0.3 + 0.5 * Math.sqrt(share),
-      }, svg("title", { text: `${move}: ${percent(p)}` })));
-      if (p >= 0.01) {
-        layer.append(svg("text", {
-          x, y: y + 0.12, "text-anchor": "middle", "font-size": p >= 0.1 ? 0.36 : 0.31, "font-weight": 600, fill: "#fff", text: Math.round(100 * p),
-        }));
-      }
-    }
-    this.drawPlayed(layer, next);
-  }
-
-  drawPlayed(layer, next) {
-    if (!next || next.move === "pass") return;
-    const [x, y] = this.point(next.move);
-    layer.append(svg("circle", { cx: x, cy: y, r: 0.46, fill: "none", stroke: next.player === "black" ? "#111" : "#fff", "stroke-width": 0.075 }, svg("title", { text: "played in the game" })));
-  }
-
-  // The moves searched: the more visits, the stronger the circle; in it the mover's chances, below them the visits.
-  drawCandidates(layer, position, next) {
-    const most = Math.max(...position.candidates.map((candidate) => candidate.visits), 1);
-    [...position.candidates].reverse().forEach((candidate, place) => {
-      if (candidate.move === "pass") return;
-      const [x, y] = this.point(candidate.move), share = Math.sqrt(candidate.visits / most), best = place === position.candidates.length - 1;
-      const colour = best ? "#1f6feb" : "#2f7fd6";
-      layer.append(svg("circle", { cx: x, cy: y, r: best ? 0.48 : 0.3 + 0.17 * share, fill: colour, opacity: best ? 0.96 : 0.55 + 0.35 * share },
-        svg("title", { text: `${candidate.move}: ${percent(candidate.win + candidate.draw / 2)}, ${candidate.visits} visits` })));
-      const words = { x, "text-anchor": "middle", fill: "#fff", "pointer-events": "none" };
-      layer.append(svg("text", { ...words, y: y + 0.03, "font-size": 0.34, "font-weight": 650, text: Math.round(100 * (candidate.win + candidate.draw / 2)) }));
-      layer.append(svg("text", { ...words, y: y + 0.29, "font-size": 0.22, "font-weight": 500, text: candidate.visits }));
-    });
-    this.drawPlayed(layer, next);
-  }
-
-  // The variation's stones with their numbers, where they were first played; stones it captures stay on the board.
-  drawVariation(layer, position, variation) {
-    const seen = new Set();
-    variation.pv.forEach((move, index) => {
-      if (move === "pass" || seen.has(move)) return;
+  drawNumbers(layer, moves, rows) {
+    const seen = new Set(), end = moves.length - 1;
+    for (let at = end; at >= 0; at--) {
+      const { move, player, number } = moves[at];
+      if (move === "pass" || seen.has(move)) continue;
       seen.add(move);
-      const [x, y] = this.point(move), black = (position.to_play === "black") === (index % 2 === 0);
-      layer.append(svg("circle", { cx: x + 0.03, cy: y + 0.05, r: 0.475, fill: "#000", opacity: 0.28 }));
-      layer.append(svg("circle", { cx: x, cy: y, r: 0.475, fill: black ? "url(#black-stone)" : "url(#white-stone)", stroke: "#1f6feb", "stroke-width": index === 0 ? 0.09 : 0.045 }));
-      layer.append(svg("text", { x, y: y + 0.15, "text-anchor": "middle", "font-size": 0.44, "font-weight": 650, fill: black ? "#fff" : "#17181b", text: index + 1 }));
+      const [x, y] = this.point(move);
+      if (rows[y][x] !== (player === "black" ? "B" : "W")) continue;
+      layer.append(svg("text", { x, y: y + 0.14, "text-anchor": "middle", "font-size": number > 99 ? 0.36 : 0.42, "font-weight": at === end ? 700 : 500,
+        fill: at === end ? "#ff5a4f" : player === "black" ? "#f4f2ee" : "#1c1d21", text: number }));
+    }
+  }
+
+  // The stronger the circle the more is to be said for the move; in it a label, below that another.
+  drawChoices(layer, choices) {
+    [...choices].reverse().forEach((choice) => {
+      if (choice.move === "pass") return;
+      const [x, y] = this.point(choice.move), share = Math.sqrt(choice.share);
+      layer.append(svg("circle", { cx: x, cy: y, r: choice.best ? 0.48 : 0.2 + 0.27 * share, fill: choice.best ? COLOURS.best : "#2f73c4", opacity: choice.best ? 0.96 : 0.45 + 0.45 * share, "data-choice": choice.move },
+        svg("title", { text: choice.words })));
+      const words = { x, "text-anchor": "middle", fill: "#fff", "pointer-events": "none" };
+      if (choice.label !== "") layer.append(svg("text", { ...words, y: choice.under ? y + 0.03 : y + 0.14, "font-size": choice.under ? 0.36 : 0.38, "font-weight": 650, text: choice.label }));
+      if (choice.under) layer.append(svg("text", { ...words, y: y + 0.31, "font-size": 0.25, "font-weight": 550, text: choice.under }));
     });
   }
 
-  describe(ply) {
-    const last = ply > 0 ? this.review.moves[ply - 1] : null;
-    const stones = this.review.positions[ply].stones;
-    const count = (c) => stones.split(c).length - 1;
-    return `Go board after ${ply} moves${last ? `, last move ${last.player} ${last.move}` : ""}; ${count("B")} black and ${count("W")} white stones`;
+  ring(layer, move, colour, title, dashes = null) {
+    if (move === "pass") return;
+    const [x, y] = this.point(move);
+    layer.append(svg("circle", { cx: x, cy: y, r: 0.47, fill: "none", stroke: "#fff", "stroke-width": 0.15, opacity: 0.85 }),
+      svg("circle", { cx: x, cy: y, r: 0.47, fill: "none", stroke: colour, "stroke-width": 0.1, "stroke-dasharray": dashes }, svg("title", { text: title })));
+  }
+
+  // The variation's stones with their numbers; what they capture is gone.
+  drawLine(layer, position, line, rows) {
+    const first = new Map(), start = position.to_play === "black" ? 0 : 1;
+    line.moves.slice(0, line.step).forEach((move, index) => { if (move !== "pass" && !first.has(move)) first.set(move, index); });
+    for (const [move, index] of first) {
+      const [x, y] = this.point(move), black = (index + start) % 2 === 0;
+      if (rows[y][x] === ".") continue;
+      layer.append(svg("circle", { cx: x, cy: y, r: 0.455, fill: "none", stroke: COLOURS.best, "stroke-width": index === 0 ? 0.1 : 0.05 }),
+        svg("text", { x, y: y + 0.15, "text-anchor": "middle", "font-size": 0.44, "font-weight": 650, fill: black ? "#fff" : "#17181b", text: index + 1 }));
+    }
+  }
+
+  describe(scene) {
+    const count = (sign) => scene.position.stones.split(sign).length - 1;
+    return t("board.go", { black: count("B"), white: count("W"), last: scene.last ? t("board.last", { side: sideName(scene.last.player), move: scene.last.move }) : "" });
   }
 }
 
-BOARDS.go = GoBoard;
+export const BOARD = GoBoard;
