@@ -42,7 +42,22 @@ class BadPosition(KeimaError, ValueError):
 
 
 class BadRecord(KeimaError, ValueError):
-    """A game record (SGF, PGN, JSONL) that cannot be read, or breaks the rules it is played under."""
+    """A game record (SGF, PGN, JSONL) that cannot be read, or breaks the rules it is played under.
+
+    Attributes:
+        partial: the record up to what is wrong with it, where that much could be read.
+    """
+
+    partial: object = None
+
+    def at(self, source: str | None = None, place: str | None = None) -> Self:
+        """As `KeimaError.at`."""
+        return super().at(source, place).with_partial(self.partial)
+
+    def with_partial(self, partial: object) -> Self:
+        """The same error, with the game up to it."""
+        self.partial = partial
+        return self
 
 
 class BadWeights(KeimaError, ValueError):

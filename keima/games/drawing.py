@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
@@ -38,6 +38,10 @@ class Drawing(Generic[P]):
         """Successive moves as people write them, as far as they are legal; None where their own names serve."""
         return None
 
+    def thumbnail(self, board: Mapping[str, object]) -> str:
+        """A small SVG of what `board` gave; "" for a game without one."""
+        return ""
+
     def aspect(self, position: P) -> float:
         """The picture's width by its height."""
         return 1.0
@@ -48,6 +52,18 @@ class Drawing(Generic[P]):
         `ownership` is [ysize, xsize], for the side to move; None where the network has none.
         """
         raise NotImplementedError
+
+
+def small_svg(columns: int, rows: int, colour: str, shapes: Iterable[str]) -> str:
+    """An SVG whose points are one apart, the first at (0.5, 0.5), on a plain board."""
+    size = f'viewBox="0 0 {columns} {rows}" width="{72 * columns / max(columns, rows):.0f}"'
+    board = f'<rect width="{columns}" height="{rows}" fill="{colour}"/>'
+    return f'<svg class="thumbnail" {size} aria-hidden="true">{board}{"".join(shapes)}</svg>'
+
+
+def small_disc(x: int, y: int, colour: str) -> str:
+    """A disc on a point of `small_svg`."""
+    return f'<circle cx="{x + 0.5}" cy="{y + 0.5}" r=".46" fill="{colour}"/>'
 
 
 def frame(axes: Axes, columns: int, rows: int, letters: Sequence[str]) -> None:

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -34,6 +34,33 @@ class Verdict:
     winner: int | None  # the side's number among the game's sides (0 usually moves first), None for a draw
     result: str  # as the game's records write it
     reason: str  # in words: "checkmate", "score (agreed)"
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What another program says of a position, everything for the side to move."""
+
+    winrate: float  # win + draw / 2, in [0, 1]
+    centipawns: int | None = None  # None where the end is in sight
+    mate: int | None = None  # plies to a forced win (above 0) or loss (below); None: none found
+    pv: tuple[str, ...] = ()  # the variation it expects, the move it would play first
+
+
+class Opinions(Protocol):
+    """A program that judges positions; to be closed."""
+
+    name: str
+    """As it calls itself."""
+
+    def __call__(self, positions: Sequence[Position]) -> Iterator[Opinion | None]:
+        """One after another, in their order; None where the game is over.
+
+        Raises:
+            BadRequest: the program fails.
+        """
+
+    def close(self) -> None:
+        """End the program."""
 
 
 Judge = Callable[..., Sequence[Any]]
@@ -79,6 +106,8 @@ class Playing(Generic[P, R]):
     phases: tuple[int, int] = (10, 4)  # plies of a phase, and how many; the last one takes all that comes after
     scored: bool = False  # players may differ about the score at the end, and a third one be asked
     lists: tuple[str, ...] = ()  # endings of files that hold one opening a line
+    # the least losses in points of a blunder, a mistake and an inaccuracy; None: no points, or none to grade by
+    points_lost: tuple[float, float, float] | None = None
 
     def __init__(self, position: type[P]) -> None:
         self._position = position
@@ -154,6 +183,18 @@ class Playing(Generic[P, R]):
         `how`: "R" resignation, "T" time, "F" forfeit; "" by the rules. Many formats do not tell, nor does this one.
         """
         return "1/2-1/2" if winner is None else ("1-0", "0-1")[winner]
+
+    def centipawns(self, value: float) -> int | None:
+        """A value (win − loss, in [−1, 1]) as the game's players count; None where they do not count so."""
+        return None
+
+    def program(self, command: str, nodes: int) -> Opinions:
+        """Start a program that speaks `protocol`, to judge positions with so many nodes each.
+
+        Raises:
+            BadRequest: none can judge this game, or the program does not start.
+        """
+        raise BadRequest("no outside programs judge this game")
 
     def dead_stones(self, judge: Judge, position: P) -> frozenset[str] | None:
         """The stones a network takes for dead at the end; None without an opinion, or where there is no such thing."""

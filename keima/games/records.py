@@ -59,6 +59,14 @@ class GameRecord(Protocol):
         """Comments by the number of moves played before them; 0 is before the first."""
 
     @property
+    def clocks(self) -> Mapping[int, float]:
+        """Seconds left on the mover's clock after a move, by its number from 1, where the record tells them."""
+
+    @property
+    def increment(self) -> float | None:
+        """Seconds a move adds to its player's clock; None where clocks do not tell how long a move took."""
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What was taken from a bent record, and how, in words."""
 
@@ -109,7 +117,8 @@ class RecordFormat(Protocol[R]):
     def read(self, stream: IO[bytes], source: str = "") -> Iterator[R | BadRecord]:
         """The games of a stream, one after another as they are asked for.
 
-        A game that cannot be read comes as a `BadRecord` naming source, game and line; the rest go on. Text in any
+        A game that cannot be read comes as a `BadRecord` naming source, game and line, its `partial` the game up to
+        there, if that much can be made out; the rest go on. Text in any
         encoding the format knows of, and nothing but `OSError` and its like is raised from it.
         """
 

@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
+from keima.errors import BadRecord, KeimaError
 from keima.games.game import GAMES, Game
 from keima.games.position import Position
 from keima.games.records import GameRecord
@@ -22,6 +24,8 @@ class ReviewGame:
     positions: list[Position]  # the one before the first move, then after each move
     moves: list[str]  # as the game's positions name them
     players: list[str]  # who played each, one of the game's sides in words
+    times: list[Data]  # of each move what is known: seconds left on the mover's clock, seconds it took
+    problem: KeimaError | None = None  # why the record goes no further
 
     @property
     def game(self) -> Game:
@@ -35,11 +39,25 @@ class ReviewGame:
         return {**facts, "moves": list(zip(self.players, self.moves, strict=True))}
 
 
-def open_game(record: GameRecord) -> ReviewGame:
-    """Play a record through. Raises IllegalMove, or BadRecord where its starting position cannot be."""
-    positions = list(record.positions())
-    game = GAMES[record.game]
-    setup = record.setup
+def open_game(record: GameRecord | BadRecord) -> ReviewGame:
+    """Play a record through, up to a move that breaks the rules or to where it makes no sense: that is its `problem`.
+
+    Raises:
+        KeimaError: not one move can be played, or no position set up.
+    """
+    problem: KeimaError | None = None
+    if isinstance(record, BadRecord):
+        if record.partial is None:
+            raise record
+        problem, record = record, cast(GameRecord, record.partial)
+    positions: list[Position] = []
+    try:
+        positions.extend(record.positions())
+    except KeimaError as error:
+        problem = error
+    if problem is not None and len(positions) < 2:
+        raise problem
+    game, setup, turns = GAMES[record.game], record.setup, record.turns[: len(positions) - 1]
     facts: Data = {
         "game": record.game,
         "source": Path(record.source).name if record.source else "",
@@ -55,8 +73,27 @@ def open_game(record: GameRecord) -> ReviewGame:
         **setup,
         **record.facts,
     }
-    moves = [move for _, move in record.turns]
-    return ReviewGame(facts, setup, positions, moves, [game.side(letter) for letter, _ in record.turns])
+    if problem is not None:
+        where = f"{problem.place}: " if problem.place else ""
+        facts["problem"] = f"{where}{problem.message}; the review ends before it, after move {len(turns)}"
+    players = [game.side(letter) for letter, _ in turns]
+    moves = [move for _, move in turns]
+    return ReviewGame(facts, setup, positions, moves, players, _times(record, players), problem)
+
+
+def _times(record: GameRecord, players: list[str]) -> list[Data]:
+    """By move `clock` and `spent`, in seconds, as far as the record tells them."""
+    times: list[Data] = []
+    before: dict[str, float] = {}
+    for number, player in enumerate(players, 1):
+        clock = record.clocks.get(number)
+        entry: Data = {} if clock is None else {"clock": clock}
+        if clock is not None and player in before and record.increment is not None:
+            spent = round(before[player] + record.increment - clock, 3)
+            entry |= {"spent": spent} if spent >= 0 else {}
+        before = {**before, player: clock} if clock is not None else {s: c for s, c in before.items() if s != player}
+        times.append(entry)
+    return times
 
 
 def _readable(comments: Mapping[int, str]) -> dict[int, str]:

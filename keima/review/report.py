@@ -27,35 +27,19 @@ _OPENING = '<script type="application/json" id="review">'
 _CLOSING = "</script>"
 
 
-def render_html(review: Data) -> str:
-    """The page of one review (docs/review-json.md)."""
+def render_html(review: Data, index: str = "") -> str:
+    """The page of one review (docs/review-json.md); `index`: the page beside it that lists others, if there is one."""
     board = (files(GAMES[review["game"]["game"]].package) / "board.js").read_text(encoding="utf-8")
     before, after = ("drawing.js", "text-en.js"), ("graphs.js", "view.js", "report.js")
-    scripts = [*map(_page_file, before), board, *map(_page_file, after)]
-    return _fill(
+    scripts = [*map(page_file, before), board, *map(page_file, after)]
+    return fill(
         "report.html",
         version=html.escape(review["keima"]),
         title=html.escape(f"{game_title(review['game'])} – keima review"),
-        css=_page_file("theme.css") + _page_file("report.css"),
+        css=page_file("theme.css") + page_file("report.css"),
         js=_one_module(scripts),
         data=_embed(_pack(review)),
     )
-
-
-def render_index(entries: Sequence[tuple[str, Data]]) -> str:
-    """A page that lists reviews, (page's file name, review) each, and links to their pages."""
-    rows = []
-    for href, review in entries:
-        game, players = review["game"], review["players"]
-        sides = GAMES[game["game"]].sides
-        cells = [f'<a href="{html.escape(href)}">{html.escape(game_title(game))}</a>', html.escape(game["result"])]
-        for side in sides:
-            loss = players[side].get("mean_winrate_loss")
-            cells.append("–" if loss is None else f"{100 * loss:.2f} %")
-        cells += [str(sum(players[s][name] for s in sides)) for name in ("blunders", "mistakes")]
-        cells.append(str(len(review["moves"])))
-        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    return _fill("index.html", css=_page_file("theme.css"), count=str(len(rows)), rows="\n".join(rows))
 
 
 def _one_module(scripts: Sequence[str]) -> str:
@@ -63,13 +47,14 @@ def _one_module(scripts: Sequence[str]) -> str:
     return re.sub(r"^(import .*;\n|export )", "", "\n".join(scripts), flags=re.MULTILINE)
 
 
-def _page_file(name: str) -> str:
+def page_file(name: str) -> str:
+    """A file of the page, as it lies in the package."""
     return (files("keima.review") / "page" / name).read_text(encoding="utf-8")
 
 
-def _fill(template: str, **parts: str) -> str:
+def fill(template: str, **parts: str) -> str:
     """A template with each `{{name}}` replaced once, so that nothing inside a part is taken for a place."""
-    return re.sub(r"\{\{(.*?)\}\}", lambda place: parts[place[1]], _page_file(template))
+    return re.sub(r"\{\{(.*?)\}\}", lambda place: parts[place[1]], page_file(template))
 
 
 def _embed(review: Data) -> str:

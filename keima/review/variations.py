@@ -5,7 +5,7 @@ Positions of one game do not depend on one another, so many are searched side by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from keima.errors import BadRequest
@@ -31,30 +31,31 @@ LEAST_VISITS = 2
 
 
 def check_search(options: Data) -> None:
-    """Check `visits` and `preset` of a review's options before anything is opened. Raises BadRequest."""
+    """Check `visits`, `deeper` and `preset` of a review's options before anything is opened. Raises BadRequest."""
     from keima.systems.presets import find_preset
 
     if 0 < options["visits"] < LEAST_VISITS:
         raise BadRequest(f"visits: 0 for the network alone, or at least {LEAST_VISITS}")
+    if options.get("deeper") and options["deeper"] <= options["visits"]:
+        raise BadRequest(f"deeper: more visits than the {options['visits']} of every position")
     find_preset(options["preset"], "", {})
 
 
-def search_positions(
-    positions: Sequence[Position], evaluator: Evaluator, options: Data, tell: Callable[[int], None]
-) -> list[SearchResult | None]:
-    """Search every position of a game that is not over, by the report's `options`; None for one that is.
+def together(visits: int) -> int:
+    """How many positions are searched side by side."""
+    return max(1, min(SIDE_BY_SIDE, VISITS_TOGETHER // visits))
 
-    `tell` is told how many further positions are done. Raises UnsupportedPosition, or BadRequest for an unknown preset.
+
+def search_positions(
+    positions: Sequence[Position], evaluator: Evaluator, options: Data, visits: int
+) -> list[SearchResult | None]:
+    """Search those positions that are not over, by the report's `options`; None for one that is.
+
+    Raises UnsupportedPosition, or BadRequest for an unknown preset.
     """
     alive = [position for position in positions if not position.is_over]
-    tell(len(positions) - len(alive))
-    wanted = {name: options[name] for name in ("visits", "preset", "seed")}
-    step = max(1, min(SIDE_BY_SIDE, VISITS_TOGETHER // options["visits"]))
-    found: list[SearchResult] = []
-    for first in range(0, len(alive), step):
-        found += search_batch(evaluator, alive[first : first + step], **wanted)
-        tell(len(found) - first)
-    results = iter(found)
+    wanted = {name: options[name] for name in ("preset", "seed")}
+    results = iter(search_batch(evaluator, alive, visits, **wanted) if alive else ())
     return [None if position.is_over else next(results) for position in positions]
 
 

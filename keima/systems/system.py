@@ -48,6 +48,9 @@ class System:
     preset_of: str = ""  # the system whose search it shares, where it has no preset of its own
     # of its published files' names, the usual one first (".bin.gz"); empty without a format of its own
     endings: tuple[str, ...] = ()
+    boards: tuple[int, int] | None = (
+        None  # the sides of the boards its published networks learned on, where it takes more
+    )
     # facet → the folder's files it stands in, where not the one named above: systems may share a folder
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

@@ -78,11 +78,14 @@ class TestManyGames:
         Path("all.sgf").write_text(GO_GAME + "\n(;GM[1]SZ[5];B[cc];W[cc])\n(;GM[1]SZ[29])\n" + GO_GAME)
         result = run("review", "all.sgf", "--net", go_net, "-o", "out", "--json", "out.jsonl", "--backend", "torch")
         assert result.exit_code == 2
-        assert result.stdout.splitlines() == ["out/all.html", "out/all-4.html", "out/index.html"]
+        assert result.stdout.splitlines() == ["out/all.html", "out/all-2.html", "out/all-4.html", "out/index.html"]
         assert "all.sgf: game 2: move 2 (W C3): occupied" in result.stderr
         assert "all.sgf: game 3 (line 3)" in result.stderr
-        assert "2 of 4 games reviewed" in result.stderr
-        assert [review["game"]["index"] for review in lines(Path("out.jsonl").read_text())] == [1, 4]
+        assert "3 of 4 games reviewed, 1 of them up to where they break off" in result.stderr
+        reviews = lines(Path("out.jsonl").read_text())
+        assert [review["game"]["index"] for review in reviews] == [1, 2, 4]
+        assert [len(review["moves"]) for review in reviews] == [4, 1, 4]
+        assert "move 2 (W C3): occupied" in reviews[1]["game"]["problem"]
         assert 'href="all-4.html"' in Path("out/index.html").read_text()
 
     def test_equal_names_from_different_folders_do_not_meet(self, run: Run, go_net: Path) -> None:
@@ -150,11 +153,11 @@ class TestAgain:
         arguments = ("review", "all.sgf", "--net", go_net, "-o", "out", "--json", "out.jsonl", "--backend", "torch")
         whole, done = batch.review_game, []
 
-        def stop_at_the_second(game: Any, *rest: Any) -> Any:
+        def stop_at_the_second(game: Any, *rest: Any, **named: Any) -> Any:
             if done:
                 raise KeyboardInterrupt
             done.append(game)
-            return whole(game, *rest)
+            return whole(game, *rest, **named)
 
         monkeypatch.setattr(batch, "review_game", stop_at_the_second)
         assert run(*arguments).exit_code == 130

@@ -12,8 +12,10 @@ import pytest
 
 from keima.errors import BadRecord, BadRequest
 from keima.review.analysis import review_game
+from keima.review.batch import Result
 from keima.review.games import open_game
-from keima.review.report import read_review, render_html, render_index, write_text
+from keima.review.index import render_index
+from keima.review.report import read_review, render_html, write_text
 from tests.review.fakes import NETWORK, OPTIONS, Judge, go_record
 
 
@@ -105,5 +107,12 @@ class TestFiles:
         assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
     def test_an_index_links_to_its_pages(self) -> None:
-        page = Page(render_index([("a&b.html", review(players={"B": "<Ada>", "W": "Bo"}))]))
+        good = Result(Path("a&b.html"), review(players={"B": "<Ada>", "W": "Bo"}, source="x/game.sgf"))
+        failed = Result(Path("bad.html"), error=BadRecord("no <game>", source="x/bad.sgf"))
+        text = render_index([good, failed])
+        page = Page(text)
+        assert "<td>bad.sgf</td>" in text
+        assert "no &lt;game&gt;" in text
+        assert ">game.sgf</td>" in text
+        assert ("circle", {"cx": "0.5", "cy": "0.5", "r": ".46", "fill": "#161616"}) in page.elements  # Black's A5
         assert ("a", {"href": "a&b.html"}) in page.elements

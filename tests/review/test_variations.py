@@ -87,9 +87,27 @@ class TestGo:
                 continue
             lost += 1
             assert move["place"] > 1
+            if not move["visits"]:
+                continue  # compared on equal terms, see the next test
             assert move["winrate_loss"] == pytest.approx(chances(best, mine=True) - move["winrate_after"], abs=3e-5)
             assert move["points_loss"] == pytest.approx(best["lead"] + after["lead"], abs=3e-5)
         assert lost
+
+    def test_a_move_without_visits_is_judged_by_searches_of_its_own(
+        self, go: Evaluator, review: dict[str, Any]
+    ) -> None:
+        from keima.search import search_batch
+
+        unseen = [move for move in review["moves"] if not move["visits"]]
+        assert unseen
+        for move in unseen:
+            assert move["after_visits"] == 12
+            before = Position.start(5, "chinese", 7.5).play(*MOVES[: move["number"] - 1])
+            (alone,) = search_batch(go, [before.play(move["best"])], visits=12)
+            assert move["winrate_best"] == pytest.approx(
+                alone.loss + alone.draw / 2, abs=0.02
+            )  # the seed's place differs
+            assert move["winrate_loss"] == pytest.approx(move["winrate_best"] - move["winrate_after"], abs=2e-5)
 
     def test_the_same_seed_gives_the_same_review(self, go: Evaluator, review: dict[str, Any]) -> None:
         assert review_game(open_game(go_record(*MOVES)), go, NETWORK, SEARCH) == review

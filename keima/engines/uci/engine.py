@@ -22,6 +22,7 @@ from keima.engines.session import SearchThread
 from keima.engines.tree_view import Usage, look_at_usage
 from keima.engines.uci.options import Values
 from keima.errors import BadRequest, KeimaError
+from keima.games.chess.playing import centipawns
 from keima.games.chess.position import Position
 from keima.search.limits import Clock, Limits
 from keima.search.report import MoveInfo, SearchResult
@@ -361,11 +362,6 @@ def score_of(info: MoveInfo) -> str:
     if info.mate:
         return f"mate {int(math.copysign((abs(info.mate) + 1) // 2, info.mate))}"
     return f"cp {centipawns(info.value)}"
-
-
-def centipawns(value: float) -> int:
-    """Lc0's centipawns (`search.cc`, score type "centipawn") of win − loss in [−1, 1]; ±12780 at the ends."""
-    return round(90.0 * math.tan(1.5637541897 * min(max(value, -1.0), 1.0)))
 
 
 def permille(win: float, loss: float) -> tuple[int, int, int]:

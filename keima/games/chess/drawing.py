@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from keima.errors import IllegalMove
 from keima.games.chess.position import Position
-from keima.games.drawing import LABELLED, LEAST_SHOWN, Drawing, Panel, frame
+from keima.games.drawing import LABELLED, LEAST_SHOWN, Drawing, Panel, frame, small_svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +25,20 @@ class _Drawing(Drawing[Position]):
             king = "".join(position.rows()).index("k" if position.to_play == "b" else "K")
             fields["check"] = f"{'abcdefgh'[king % 8]}{8 - king // 8}"
         return fields
+
+    def thumbnail(self, board: Mapping[str, object]) -> str:
+        """Its men as glyphs, White's light."""
+        rows = re.sub(r"\d", lambda run: "." * int(run[0]), str(board["fen"]).split()[0]).split("/")
+        dark = [f'<rect x="{x}" y="{y}" width="1" height="1"/>' for y in range(8) for x in range(8) if (x + y) % 2]
+        men = [
+            f'<text x="{x + 0.5}" y="{y + 0.87}" fill="{"#fff" if man.isupper() else "#111"}" stroke="#111">'
+            f"{_GLYPHS[man]}</text>"
+            for y, row in enumerate(rows)
+            for x, man in enumerate(row)
+            if man != "."
+        ]
+        style = 'font-size="1" text-anchor="middle" stroke-width=".03"'
+        return small_svg(8, 8, _LIGHT, [f'<g fill="{_DARK}">', *dark, f"</g><g {style}>", *men, "</g>"])
 
     def written(self, position: Position, moves: Sequence[str]) -> list[str] | None:
         names = []

@@ -5,10 +5,12 @@ The built-in openings are well-known lines of three to six moves in which neithe
 
 from __future__ import annotations
 
+import math
+
 from keima.errors import BadPosition, BadRequest
 from keima.games.chess.position import Outcome, Position
 from keima.games.chess.records import GameRecord
-from keima.games.playing import Opening, Playing, Table, Verdict
+from keima.games.playing import Opening, Opinions, Playing, Table, Verdict
 
 
 class _Playing(Playing[Position, GameRecord]):
@@ -52,8 +54,21 @@ class _Playing(Playing[Position, GameRecord]):
         assert isinstance(table.position, Position)
         return _verdict(table.position.claimable) or super().settle(table)
 
+    def centipawns(self, value: float) -> int:
+        return centipawns(value)
+
+    def program(self, command: str, nodes: int) -> Opinions:
+        from keima.games.chess.engine import Engine
+
+        return Engine(command, nodes)
+
 
 PLAYING = _Playing(Position)
+
+
+def centipawns(value: float) -> int:
+    """Lc0's centipawns (`search.cc`, score type "centipawn") of win − loss in [−1, 1]; ±12780 at the ends."""
+    return round(90.0 * math.tan(1.5637541897 * min(max(value, -1.0), 1.0)))
 
 
 def _verdict(outcome: Outcome | None) -> Verdict | None:

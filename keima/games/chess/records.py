@@ -6,6 +6,7 @@ rules is not half-read: its place in the stream is taken by a `BadRecord` that s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -102,6 +103,17 @@ class GameRecord:
         """Comments by the number of plies played before them: 0 before the first move."""
         texts = {0: self.comment, **{number: move.comment for number, move in enumerate(self.line, 1)}}
         return {number: text for number, text in texts.items() if text}
+
+    @property
+    def clocks(self) -> dict[int, float]:
+        """From [%clk]: seconds left on the mover's clock, by the number of the ply."""
+        return {number: move.clock for number, move in enumerate(self.line, 1) if move.clock is not None}
+
+    @property
+    def increment(self) -> float | None:
+        """From a TimeControl such as "180+2" or "600"; None for others, whose clocks jump."""
+        found = re.fullmatch(r"\d+(?:\+(\d+(?:\.\d+)?))?", self._tag("TimeControl"))
+        return float(found[1] or 0) if found else None
 
     def positions(self) -> Iterator[Position]:
         """The position before the first move, then the one after each move."""
@@ -318,22 +330,24 @@ def _record(game: chess.pgn.Game, builder: _Builder, source: str, index: int) ->
         start = _start(game.headers)
     except ValueError as error:  # an unknown variant, or BadPosition
         raise bad(str(error)) from None
-    if builder.broken is not None:
-        line, message = builder.broken
-        raise bad(message, line)
-    if builder.lines.unclosed:
-        raise bad(f"a comment {{… is never closed{builder.lines.unclosed}", builder.lines.line)
-    if not game.variations and not builder.tagged:
+    if not (game.variations or builder.tagged or builder.broken or builder.lines.unclosed):
         raise bad("holds neither tags nor moves")
     notes = builder.notes
     moves = _read_line(game.variations[0], game.board(), notes, 0) if game.variations else ()
-    try:
-        start.play(*(move.uci for move in moves))
-    except KeimaError as error:
-        raise bad(str(error)) from None
     result = game.headers.get("Result", "*")
     result = result if result in RESULTS else "*"
-    return GameRecord(start, moves, dict(game.headers), result, game.comment, source, index, first_line, tuple(notes))
+    record = GameRecord(start, moves, dict(game.headers), result, game.comment, source, index, first_line, tuple(notes))
+    if builder.broken is not None:
+        line, message = builder.broken
+        raise bad(message, line).with_partial(record)
+    if builder.lines.unclosed:
+        problem = bad(f"a comment {{… is never closed{builder.lines.unclosed}", builder.lines.line)
+        raise problem.with_partial(record)
+    try:
+        start.play(*record.moves)
+    except KeimaError as error:
+        raise bad(str(error)) from None
+    return record
 
 
 def _start(headers: chess.pgn.Headers) -> Position:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from keima.games.connect_four.kernels import COLUMNS, NAMES, ROWS, STEPS, height
 from keima.games.connect_four.position import Position
-from keima.games.drawing import Drawing, Panel
+from keima.games.drawing import Drawing, Panel, small_disc, small_svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +24,11 @@ class _Drawing(Drawing[Position]):
 
     def board(self, position: Position) -> dict[str, object]:
         return {"rows": position.rows(), "line": four_in_line(position)}
+
+    def thumbnail(self, board: Mapping[str, object]) -> str:
+        rows = [str(row) for row in cast(Sequence[object], board["rows"])]
+        discs = [(x, y, _DISCS.get(disc, _HOLE)) for y, row in enumerate(rows) for x, disc in enumerate(row)]
+        return small_svg(COLUMNS, ROWS, _BOARD, (small_disc(*disc) for disc in discs))
 
     def aspect(self, position: Position) -> float:
         return COLUMNS / (ROWS + 0.6)

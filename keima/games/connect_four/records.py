@@ -56,6 +56,8 @@ class GameRecord:
     notes: ClassVar[tuple[str, ...]] = ()
     setup: ClassVar[dict[str, object]] = {}
     facts: ClassVar[dict[str, object]] = {}
+    clocks: ClassVar[dict[int, float]] = {}
+    increment: ClassVar[None] = None
 
     @property
     def turns(self) -> tuple[tuple[str, str], ...]:
@@ -102,7 +104,8 @@ class _C4:
             try:
                 yield parse_game(data, source, index, first_line)
             except BadRecord as error:
-                yield BadRecord(error.message, source=source, place=f"game {index}, {error.place}")
+                place = f"game {index}, {error.place}"
+                yield BadRecord(error.message, source=source, place=place).with_partial(error.partial)
 
     def write(self, record: AnyRecord) -> str:
         """The record as text. Raises `IllegalMove` where it cannot be played."""
@@ -190,7 +193,9 @@ def parse_game(data: bytes, source: str, index: int, first_line: int) -> GameRec
         elif word is not None and _COLUMNS.fullmatch(word):
             moves += word
         elif word is not None and not _NUMBER.fullmatch(word):
-            raise BadRecord(f"{word!r:.60} is neither a column a–g nor a result", place=_line(text, at, first_line))
+            message = f"{word!r:.60} is neither a column a–g nor a result"
+            partial = GameRecord(tuple(moves), tags, tags.pop("Result", "*"), comments, source, index, first_line)
+            raise BadRecord(message, place=_line(text, at, first_line)).with_partial(partial)
         at = token.end()
     tagged = tags.pop("Result", "*")
     return GameRecord(tuple(moves), tags, result or tagged, comments, source, index, first_line)

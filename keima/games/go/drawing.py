@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from keima.games.drawing import LABELLED, LEAST_SHOWN, Drawing, Panel, frame
+from keima.games.drawing import LABELLED, LEAST_SHOWN, Drawing, Panel, frame, small_disc, small_svg
 from keima.games.go.board import BLACK, EMPTY
 from keima.games.go.position import Position
 from keima.games.go.vertices import COLUMNS, loc_to_vertex, vertex_to_xy
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _WOOD = "#e3bb72"
 _LINE = "#5b4522"
+_STONES = {"B": "#161616", "W": "#fafafa"}
 _POLICY = ("#d8f0d0", "#7cc576", "#f2d13a", "#e0552b", "#8e1230")
 
 
@@ -33,6 +34,12 @@ class GoDrawing(Drawing[Position]):
         board: dict[str, object] = {"stones": "/".join(rows)}
         ko = int(position.board[0]["ko"])
         return {**board, "ko": loc_to_vertex(ko, position.xsize, position.ysize)} if ko else board
+
+    def thumbnail(self, board: Mapping[str, object]) -> str:
+        """The stones on plain wood."""
+        rows = str(board["stones"]).split("/")
+        points = ((x, y, point) for y, row in enumerate(rows) for x, point in enumerate(row) if point in _STONES)
+        return small_svg(len(rows[0]), len(rows), _WOOD, (small_disc(x, y, _STONES[point]) for x, y, point in points))
 
     def aspect(self, position: Position) -> float:
         """That of the board."""

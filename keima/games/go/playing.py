@@ -51,6 +51,7 @@ class GoPlaying(Playing[Position, GameRecord]):
     protocol = "gtp"
     phases = (30, 10)
     scored = True
+    points_lost = (12.0, 6.0, 3.0)  # KaTrain's, `config.json`, trainer/eval_thresholds; its 1.5 and 0.5 are good here
 
     def start(
         self, size: tuple[int, int] | None = None, rules: str | None = None, komi: float | None = None

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import IO, ClassVar
@@ -22,7 +23,7 @@ from keima.errors import BadRecord, IllegalMove, KeimaError
 from keima.games.go.board import MAX_SIZE
 from keima.games.go.position import Position
 from keima.games.go.rules import NAMED_RULES, Rules
-from keima.games.go.sgf_text import decode_text, split_games
+from keima.games.go.sgf_text import decode_text, mended, split_games
 from keima.games.go.vertices import fixed_handicap, xy_to_vertex
 from keima.games.records import PlayedGame
 from keima.plain import Data
@@ -77,11 +78,13 @@ class GameRecord:
     date: str = ""  # as written, as `event`
     event: str = ""
     comments: Mapping[int, str] = field(default_factory=dict)  # by move number; 0 is before the first move
+    clocks: Mapping[int, float] = field(default_factory=dict)  # seconds left after each move, from BL and WL
     source: str = ""
     index: int = 1  # which game of the source, from 1
     notes: tuple[str, ...] = ()  # what was taken from a bent record, and how, in words
 
     game: ClassVar[str] = "go"
+    increment: ClassVar[None] = None  # in byo-yomi clocks jump
 
     @property
     def turns(self) -> tuple[tuple[str, str], ...]:
@@ -171,12 +174,15 @@ class Sgf:
             found = raw.index
             place = f"game {raw.index} (line {raw.line})"
             try:
+                record = parse_sgf(
+                    mended(raw.data) if raw.problem else raw.data, rules=rules, source=source, index=raw.index
+                )
                 if raw.problem:
-                    raise BadRecord(raw.problem)
-                record = parse_sgf(raw.data, rules=rules, source=source, index=raw.index)
-            except KeimaError as error:
+                    raise BadRecord(raw.problem).with_partial(record)
+            except BadRecord as error:
                 inner = ": ".join(part for part in (place, error.place) if part)
-                yield BadRecord(error.message, source=source or None, place=inner)
+                message = raw.problem or error.message
+                yield BadRecord(message, source=source or None, place=inner).with_partial(error.partial)
             else:
                 yield record
         if not found:
@@ -229,7 +235,8 @@ def parse_sgf(data: bytes | str, *, rules: str | None = None, source: str = "", 
         source, index: kept in the record.
 
     Raises:
-        BadRecord: not SGF, not Go, a board over 19, a move or stone off the board, stones that cannot stand on it.
+        BadRecord: not SGF, not Go, a board over 19, a move or stone off the board, stones that cannot stand on it;
+            its `partial` is the game before a move off the board.
     """
     text = data if isinstance(data, str) else decode_text(data)
     try:
@@ -239,7 +246,8 @@ def parse_sgf(data: bytes | str, *, rules: str | None = None, source: str = "", 
     try:
         return _Reader(rules).read(list(sgf_grammar.main_sequence_iter(tree)), source, index)
     except KeimaError as error:
-        raise BadRecord(error.message, source=source or None, place=error.place) from error
+        partial = error.partial if isinstance(error, BadRecord) else None
+        raise BadRecord(error.message, source=source or None, place=error.place).with_partial(partial) from error
 
 
 Properties = Mapping[str, Sequence[bytes]]
@@ -258,8 +266,9 @@ class _Reader:
             raise BadRecord(f"GM[{_text(root, 'GM')}] is not Go; Go is GM[1]", place="root node")
         xsize, ysize = _size(root)
         points = _vertices(xsize, ysize)
-        moves, comments, setups, to_play = _walk(nodes, points)
-        stones = _setup_stones([node for number, node in setups if number == 0], points)
+        line = _walk(nodes, points)
+        moves, to_play = line.moves, line.to_play
+        stones = _setup_stones([node for number, node in line.setups if number == 0], points)
         handicap, black, white = self._handicap(root, stones, moves, (xsize, ysize))
         rules = self._rules(root)
         if to_play is None:
@@ -279,13 +288,17 @@ class _Reader:
             ranks={"B": _text(root, "BR").strip(), "W": _text(root, "WR").strip()},
             date=_text(root, "DT"),
             event=", ".join(filter(None, (_text(root, "EV"), _text(root, "RO")))) or _text(root, "GN"),
-            comments=comments,
+            comments=line.comments,
+            clocks=line.clocks,
             source=source,
             index=index,
         )
-        later = [(number, node) for number, node in setups if number]
+        later = [(number, node) for number, node in line.setups if number]
         edits = _edits(record, later, points) if later else ()
-        return replace(record, edits=edits, notes=tuple(self.notes))
+        record = replace(record, edits=edits, notes=tuple(self.notes))
+        if line.problem is not None:
+            raise line.problem.with_partial(record)
+        return record
 
     def _rules(self, root: Properties) -> Rules:
         written = _text(root, "RU").strip()
@@ -351,34 +364,47 @@ def _size(root: Properties) -> tuple[int, int]:
 Setup = tuple[int, Properties]
 
 
-def _walk(
-    nodes: Sequence[Properties], points: Mapping[bytes, str]
-) -> tuple[list[tuple[str, str]], dict[int, str], list[Setup], str | None]:
-    """The moves, comments by move number, setup nodes with the move they follow, and who PL says begins."""
-    moves: list[tuple[str, str]] = []
-    comments: dict[int, str] = {}
-    setups: list[Setup] = []
-    to_play = None
+@dataclass
+class _Line:
+    """What stands in the nodes of the main line, up to one that makes no sense."""
+
+    moves: list[tuple[str, str]] = field(default_factory=list)
+    comments: dict[int, str] = field(default_factory=dict)  # by move number
+    clocks: dict[int, float] = field(default_factory=dict)  # likewise
+    setups: list[Setup] = field(default_factory=list)  # setup nodes with the number of moves before them
+    to_play: str | None = None  # who PL says begins
+    problem: BadRecord | None = None
+
+
+def _walk(nodes: Sequence[Properties], points: Mapping[bytes, str]) -> _Line:
+    """The main line as far as it can be read."""
+    line = _Line()
     for node in nodes:
         if "AB" in node or "AW" in node or "AE" in node:
-            setups.append((len(moves), node))
-        if "PL" in node and not moves:
-            to_play = _COLOURS.get(_text(node, "PL").strip().upper(), to_play)
+            line.setups.append((len(line.moves), node))
+        if "PL" in node and not line.moves:
+            line.to_play = _COLOURS.get(_text(node, "PL").strip().upper(), line.to_play)
         played = [colour for colour in ("B", "W") if colour in node]
         if len(played) == 2:
-            raise BadRecord("both Black and White move in one node", place=f"after move {len(moves)}")
+            message = "both Black and White move in one node"
+            line.problem = BadRecord(message, place=f"after move {len(line.moves)}")
+            return line
         if played:
             raw = node[played[0]][0].strip()
             vertex = points.get(raw) or points.get(raw.lower())
             if vertex is None:
-                shown = raw.decode("utf-8", "replace")
-                raise BadRecord(f"[{shown}] is no point of this board", place=f"move {len(moves) + 1} ({played[0]})")
-            moves.append((played[0], vertex))
+                message = f"[{raw.decode('utf-8', 'replace')}] is no point of this board"
+                line.problem = BadRecord(message, place=f"move {len(line.moves) + 1} ({played[0]})")
+                return line
+            line.moves.append((played[0], vertex))
+            with suppress(ValueError):
+                line.clocks[len(line.moves)] = float(_text(node, f"{played[0]}L") or "none")
+        number = len(line.moves)
         if "C" in node:
-            joined = "\n".join(filter(None, (comments.get(len(moves)), _text(node, "C", lines=True).strip())))
+            joined = "\n".join(filter(None, (line.comments.get(number), _text(node, "C", lines=True).strip())))
             if joined:
-                comments[len(moves)] = joined
-    return moves, comments, setups, to_play
+                line.comments[number] = joined
+    return line
 
 
 def _setup_stones(nodes: Sequence[Properties], points: Mapping[bytes, str]) -> dict[str, str]:
@@ -476,6 +502,8 @@ def write_sgf(record: GameRecord) -> str:
     tree.sequence.append(root)
     for number, (colour, vertex) in enumerate(record.moves, 1):
         node = {colour: [to_point[vertex]]}
+        if number in record.clocks:
+            node[f"{colour}L"] = [f"{record.clocks[number]:g}".encode()]
         if number in record.comments:
             node["C"] = [_escaped(record.comments[number])]
         tree.sequence.append(node)

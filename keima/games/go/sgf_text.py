@@ -111,6 +111,19 @@ def _end_of_broken(buffer: bytes, begin: int, position: int) -> tuple[int, str]:
     return end, f"{what} is not closed: the file ends (or the next game begins) inside it"
 
 
+def mended(data: bytes) -> bytes:
+    """A game that was cut off, closed after its last whole value; a property without one is left out."""
+    depth, end = 0, 0
+    for token in _TOKEN.finditer(data):
+        if token["paren"]:
+            depth += 1 if token["paren"] == b"(" else -1
+        elif token["value"] is None:
+            break
+        end = token.end()
+    whole = re.sub(rb"[(;\s]+\Z", b"", data[:end])
+    return whole + b")" * (depth - data.count(b"(", len(whole), end))
+
+
 def _utf8_chunks(stream: IO[bytes]) -> Iterator[bytes]:
     """The stream in chunks; turned into UTF-8 on the way where its encoding could hide a bracket in a letter."""
     first = stream.read(CHUNK)

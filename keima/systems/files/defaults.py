@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from keima.errors import BadRequest, BadWeights
 from keima.systems.files.contents import sha256_of
+from keima.systems.system import SYSTEMS
 
 if TYPE_CHECKING:
-    from keima.systems.network import Pedigree
+    from keima.systems.network import Network, Pedigree
 
 FOLDER = Path(__file__).parents[1] / "default"  # Where the files lie
 _OTHERS = "name a network file (--net FILE): KataGo .bin.gz or Leela Zero .txt.gz for Go, Lc0 or Maia .pb.gz for chess"
@@ -31,7 +32,13 @@ class DefaultNetwork:
     recipe: str = ""  # what made it, as a path in keima's repository
     teacher: str = ""  # whose answers it learned; empty where it learned from games alone
     training_data: str = ""
+    caution: str = ""  # what a reader of its judgements should know first
 
+
+CHESS_CAUTION = (
+    "The judge is keima's own small chess network, a beginner: much of what it blames is no mistake, and it misses "
+    "some. For a second opinion add --judge uci:stockfish; for a better judge, --net and --visits."
+)
 
 DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
     "go": DefaultNetwork(
@@ -50,6 +57,7 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
         licence="MIT",
         recipe="recipes/default-chess.toml",
         training_data="22,360 games of Stockfish 15.1 with itself, few nodes a move",
+        caution=CHESS_CAUTION,
     ),
 }
 """By the game they play, which is also what they are called where a network is asked for."""
@@ -80,6 +88,13 @@ def find_network(name: str) -> str:
     if name in DEFAULT_NETWORKS and not Path(name).is_file():
         return str(default_network(name))
     return name
+
+
+def judging_facts(network: Network) -> Mapping[str, object]:
+    """What a review tells of a network beside its pedigree: `caution`, and the `boards` it learned on, where known."""
+    known = next((known for known in DEFAULT_NETWORKS.values() if known.sha256 == network.pedigree.sha256), None)
+    facts: dict[str, object] = {"caution": known.caution if known else "", "boards": SYSTEMS[network.system].boards}
+    return {name: fact for name, fact in facts.items() if fact}
 
 
 def with_known_pedigree(pedigree: Pedigree) -> Pedigree:

@@ -18,4 +18,5 @@ SYSTEM = System(
     __name__,
     options=("profile", "policy_optimism"),
     endings=(".bin.gz", ".txt.gz", ".bin", ".txt"),
+    boards=(7, 19),  # KataGo, TrainingHistory.md; keima's own too
 )
