@@ -1,7 +1,7 @@
 """What the search costs: visits/s beside the evaluator's own speed, its own time a visit, the memory of a big tree.
 
-python benchmarks/bench_search.py [--go NETWORK] [--chess NETWORK] [--batch 16] [--precision bf16] [--million]
-    [--katago katago] [--lc0 lc0]
+python benchmarks/bench_search.py [--go NETWORK] [--chess NETWORK] [--batch 16] [--precision bf16] [--backend torch]
+    [--million] [--katago katago] [--lc0 lc0]
 
 ratio    visits/s of a search against `Evaluator.submit` on encoded batches of the same size, two under way; rounds
          interleaved, the best of each counts. Evaluations taken from equal positions are left out of the visits.
@@ -125,10 +125,10 @@ def search_rates(evaluator: Any, position: Any, seconds: float) -> tuple[float, 
     return result.evaluations / spent, (result.visits - before) / spent
 
 
-def print_ratio(name: str, path: str, batch: int, precision: str, seconds: float, rounds: int) -> float:
+def print_ratio(name: str, path: str, backend: str, batch: int, precision: str, seconds: float, rounds: int) -> float:
     """The search's speed beside the evaluator's; its visits/s."""
     network = keima.load(path)
-    evaluator = keima.Evaluator(network, "openvino", precision, batch)
+    evaluator = keima.Evaluator(network, backend, precision, batch)
     position = start_position(network.encoding.game)
     encoded = network.encoding.encode([position] * batch)
     evaluator_rate(evaluator, encoded, 0.2)
@@ -177,6 +177,7 @@ def main() -> None:
     parser.add_argument("--chess", help="a chess network's file")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--precision", default="bf16")
+    parser.add_argument("--backend", default="openvino", help="openvino, torch")
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--million", action="store_true")
@@ -192,7 +193,7 @@ def main() -> None:
         ("chess", arguments.chess, arguments.lc0),
     ):
         if path:
-            rates = (arguments.batch, arguments.precision, arguments.seconds, arguments.rounds)
+            rates = (arguments.backend, arguments.batch, arguments.precision, arguments.seconds, arguments.rounds)
             print_other(name, other, path, print_ratio(name, path, *rates))
     if arguments.million:
         for game in ("go", "chess"):

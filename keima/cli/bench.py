@@ -26,10 +26,12 @@ EXAMPLES = """Examples:
 \b
   keima bench --net kata1-b6c96.bin.gz
   keima bench --net maia-1900.pb.gz --batch 8 --precision bf16
+  keima bench --net kata1-b18c384nbt.bin.gz --backend torch --batch 256     on a GPU where there is one
   keima bench train recipes/alphago-policy.toml
 
 "batches" are encoded positions through keima's evaluator, "positions" the whole way from position to named answer; the
-share is of the best of OpenVINO's own two modes on the same graph, batch and precision. The best of several rounds
+share is of the best of OpenVINO's own two modes on the same graph, batch and precision, or of the module itself on
+PyTorch with its inputs on the device already. The best of several rounds
 counts, taken in turns, so that a busy machine slows all of them alike.
 """
 
@@ -57,10 +59,11 @@ def bench(
     net: Annotated[str | None, Option(metavar="NET", help="Network file (required).")] = None,
     batch: Annotated[list[int] | None, Option(min=1, help="Batch sizes; 1, 8 and 16 if not given.")] = None,
     precision: Annotated[list[str] | None, Option(help="f32, bf16; both if not given.")] = None,
+    backend: Annotated[str, Option(help="openvino or torch.")] = "openvino",
     seconds: Annotated[float, Option(min=0.01, help="Length of one round of one measurement.")] = 1.0,
     rounds: Annotated[int, Option(min=1, help="Rounds; the best one counts.")] = 3,
 ) -> None:
-    """Measure encoding and evaluation, beside what OpenVINO alone gives for the same graph."""
+    """Measure encoding and evaluation, beside what the backend alone gives for the same network."""
     if context.invoked_subcommand is not None:
         return
     if net is None:
@@ -71,29 +74,32 @@ def bench(
     encode = timed(lambda: network.encoding.encode(positions), len(positions))
     encoded = best_of({"encode": encode}, seconds, rounds)["encode"]
     print(f"  encoding, one core{encoded:19,.0f} positions/s\n")
-    print(f"  {'precision':10}{'batch':>6}{'OpenVINO alone':>18}{'batches':>18}{'positions':>18}   (positions/s)")
+    print(f"  {'precision':10}{'batch':>6}{f'{backend} alone':>18}{'batches':>18}{'positions':>18}   (positions/s)")
     for kind in precision or ["f32", "bf16"]:
         for size in batch or [1, 8, 16]:
-            _print_row(network, positions, kind, size, seconds, rounds)
+            _print_row(network, positions, backend, kind, size, seconds, rounds)
 
 
 def _print_row(
-    network: Network, positions: list[Position], precision: str, batch: int, seconds: float, rounds: int
+    network: Network, positions: list[Position], backend: str, precision: str, batch: int, seconds: float, rounds: int
 ) -> None:
     try:
-        evaluator = common.open_evaluator(network, "openvino", precision, batch)
+        evaluator = common.open_evaluator(network, backend, precision, batch)
     except BadRequest as error:
         print(f"  {precision:10}{batch:>6}  not measured: {error.message}")
         return
-    encoded = network.encoding.encode(positions[:batch])
+    encoded = network.encoding.encode([positions[k % len(positions)] for k in range(batch)])
+    if evaluator.backend == "torch":
+        alone_runs = {"alone": torch_alone(evaluator, encoded)}
+    else:
+        alone_runs = {hint: openvino_alone(network, encoded, precision, hint) for hint in ("LATENCY", "THROUGHPUT")}
     runs = {
-        "latency": openvino_alone(network, encoded, precision, "LATENCY"),
-        "throughput": openvino_alone(network, encoded, precision, "THROUGHPUT"),
+        **alone_runs,
         "batches": batches(evaluator, encoded),
         "positions": timed(lambda: evaluator(positions), len(positions)),
     }
     best = best_of(runs, seconds, rounds)
-    alone = max(best["latency"], best["throughput"])
+    alone = max(best[name] for name in alone_runs)
     shares = "".join(f"{best[name]:10,.0f} ({best[name] / alone:4.0%})" for name in ("batches", "positions"))
     print(f"  {precision:10}{batch:>6}{alone:>18,.0f}  {shares}")
 
@@ -164,6 +170,25 @@ def openvino_alone(network: Network, encoded: Batch, precision: str, hint: str) 
     return timed(lambda: queue.start_async(inputs, share_inputs=True), encoded.size, queue.wait_all)
 
 
+def torch_alone(evaluator: Evaluator, encoded: Batch) -> Run:
+    """Positions/s of the module itself, on the evaluator's device and at its precision, its inputs there already."""
+    import copy
+
+    import torch
+
+    from keima.inference.backend import as_tensors
+
+    network = copy.deepcopy(evaluator.network).eval().to(evaluator.device)
+    inputs = [tensor.to(evaluator.device) for tensor in as_tensors(network, encoded.inputs)]
+
+    def step() -> None:
+        with torch.inference_mode(), torch.autocast(evaluator.device, torch.bfloat16, enabled=precise):
+            network(*inputs)
+
+    precise = evaluator.precision == "bf16"
+    return timed(step, encoded.size, torch.cuda.synchronize if evaluator.device == "cuda" else lambda: None)
+
+
 # --- Training ---------------------------------------------------------------------------------------------------------
 
 
@@ -193,12 +218,14 @@ def _step(recipe: Recipe, network: Network, seconds: float) -> float:
     from keima.systems.loss import loss_for
     from keima.training.run import throughput
     from keima.training.run.loop import make_fabric
-    from keima.training.run.objective import TrainingStep, Whole
+    from keima.training.run.objective import TrainingStep, Whole, checkpoint_trunk
     from keima.training.run.optimizer import make_optimizer
     from keima.training.run.preflight import find_world
 
     shapes = throughput.convolutions(network)
     fabric = make_fabric(recipe, find_world(recipe, {}))
+    if recipe.run.gradient_checkpointing:
+        checkpoint_trunk(network)
     n = recipe.run.batch_size // recipe.run.accumulate
     objective = TrainingStep(network, loss_for(network, recipe.loss.weights))
     objective.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -227,6 +254,8 @@ def _step(recipe: Recipe, network: Network, seconds: float) -> float:
     shares = f"{speed / alone:4.0%} of alone, {speed / peak:4.0%} of best"
     print(f"  training step        {speed / 1e9:12,.1f} GFLOP/s   {shares}")
     print(f"  training step        {n / taken:12,.0f} positions/s ({taken * 1e3:,.1f} ms)")
+    kept = throughput.bytes_kept(lambda: wrapped(Whole(batch))["loss"])
+    print(f"  kept for backward    {kept / 2**20:12,.1f} MiB")
     return n / taken
 
 

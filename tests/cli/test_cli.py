@@ -293,10 +293,10 @@ class TestFiles:
 
 
 class TestBench:
-    def test_it_prints_speeds_and_shares(self, run: Run, chess_net: Path) -> None:
-        result = run(
-            "bench", "--net", chess_net, "--batch", "2", "--precision", "f32", "--seconds", "0.01", "--rounds", "1"
-        )
+    @pytest.mark.parametrize("backend", ["openvino", "torch"])
+    def test_it_prints_speeds_and_shares(self, run: Run, chess_net: Path, backend: str) -> None:
+        rounds = ("--seconds", "0.01", "--rounds", "1", "--backend", backend)
+        result = run("bench", "--net", chess_net, "--batch", "2", "--precision", "f32", *rounds)
         assert result.exit_code == 0
         row = result.stdout.splitlines()[-1].split()
         assert row[:2] == ["f32", "2"]

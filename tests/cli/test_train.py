@@ -112,9 +112,24 @@ def test_bench_train_prints_shares(run: Run) -> None:
     assert result.exit_code == 0, result.stderr
     rows = [" ".join(line.split()[:2]) for line in result.stdout.splitlines()[1:]]
     assert rows[:4] == ["convolutions, best", "convolutions, alone", "training step", "training step"]
-    assert rows[4].startswith("loading")
+    assert rows[4].startswith("kept for")
+    assert rows[5].startswith("loading")
     assert "% of alone" in result.stdout
     assert run("bench", "train", "none.toml").exit_code == 2
+
+
+def test_bench_train_tells_what_gradient_checkpointing_saves(run: Run) -> None:
+    """Of a residual tower an activation a block is kept in place of all inner ones."""
+    write_recipe('name = "alphago-zero"\nblocks = 12\nchannels = 8\nboard_size = 9')
+    kept = []
+    for wanted in ("false", "true"):
+        result = run(
+            "bench", "train", "recipe.toml", "--seconds", "0.01", "--set", f"run.gradient_checkpointing={wanted}"
+        )
+        assert result.exit_code == 0, result.stderr
+        (line,) = [line for line in result.stdout.splitlines() if "kept for backward" in line]
+        kept.append(float(line.split()[-2]))
+    assert 0 < kept[1] < 0.7 * kept[0]
 
 
 @pytest.mark.slow  # two trainings' worth of kernels, two matches

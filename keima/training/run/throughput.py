@@ -120,3 +120,18 @@ def convolution_alone(shape: Convolution, n: int, device: torch.device, autocast
 
         times.append(seconds_of(run, device, seconds / 2))
     return min(times)
+
+
+def bytes_kept(forward: Callable[[], Tensor]) -> int:
+    """Bytes that a forward pass keeps for the backward one, weights aside: what gradient checkpointing saves."""
+    kept: dict[int, int] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        if not isinstance(tensor, torch.nn.Parameter):
+            kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        loss = forward()
+    del loss
+    return sum(kept.values())
