@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Exit, Option, Typer, echo
 
-from keima.cli import analysis, bench, convert, eval, gtp, match, planes, review, show, uci
+from keima.cli import analysis, bench, convert, eval, gtp, match, planes, review, show, uci, web
 from keima.cli.common import Group
 from keima.cli.training import compress, data, selfplay, study, train
 
@@ -41,6 +41,7 @@ def _options(
 
 _VERBS = (
     ("review", review.review, review.EXAMPLES, "Review SGF and PGN games: HTML pages and JSON."),
+    ("web", web.web, web.EXAMPLES, "A board in the browser: play, analyse, review."),
     ("match", match.match, match.EXAMPLES, "Play two players against each other; Elo with its error."),
     ("gtp", gtp.gtp, gtp.EXAMPLES, "A Go engine for Sabaki, GoGui, Lizzie: the Go Text Protocol."),
     ("uci", uci.uci, uci.EXAMPLES, "A chess engine for GUIs."),

@@ -260,7 +260,7 @@ class Library(Request):
     text: Annotated[str, Field(max_length=200)] = ""
     player: Annotated[str, Field(max_length=200)] = ""
     result: Annotated[str, Field(max_length=40)] = ""
-    opening: Annotated[str, Field(max_length=200)] = ""  # its name, or the first moves: "e2e4 c7c5"
+    opening: Annotated[str, Field(max_length=200)] = ""  # the first moves: "e2e4 c7c5"
     game: Annotated[str, Field(max_length=40)] = ""
     first: Annotated[int, Field(ge=0, le=10_000_000)] = 0
     count: Annotated[int, Field(ge=1, le=500)] = 50

@@ -51,6 +51,9 @@ class _Editing(Editing[Position]):
         row, king, rook = (rows[7], "K", "R") if right.isupper() else (rows[0], "k", "r")
         return row[4] == king and row[7 if right in "Kk" else 0] == rook
 
+    def is_point(self, position: Position, point: str) -> bool:
+        return re.fullmatch("[a-h][1-8]", point) is not None
+
     def recognises(self, text: str) -> int:
         if FEN.fullmatch(text) or re.search(r'^\[(White|Black|Event|FEN)\s+"', text, re.M):
             return 3

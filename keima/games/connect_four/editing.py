@@ -15,6 +15,9 @@ class _Editing(Editing[Position]):
         """The square where the disc falls to: "d3"."""
         return f"{move}{height(position.record[0], NAMES.index(move)) + 1}"
 
+    def is_point(self, position: Position, point: str) -> bool:
+        return re.fullmatch("[a-g][1-6]", point) is not None
+
     def recognises(self, text: str) -> int:
         if re.search(r'^\[(First|Second)\s+"', text, re.M):
             return 3

@@ -62,9 +62,17 @@ class Editing(Generic[P]):
         """The position with the board changed by hand. Raises `BadPosition`: it cannot be."""
         raise BadPosition(f"the board of {self.game.title} is not set up by hand; its positions come of moves alone")
 
+    def facts(self, start: P) -> Data:
+        """What decides a game besides its moves, as a review's `game` has it."""
+        return {name: value for name, value in start.to_json().items() if name not in ("game", "moves", "to_play")}
+
     def point(self, position: P, move: str) -> str | None:
         """The point of a move, where its name does not say it."""
         return None
+
+    def is_point(self, position: P, point: str) -> bool:
+        """Is there a point (square) of that name on the board?"""
+        return False
 
     def captures(self, position: P) -> dict[str, int]:
         """What was taken off the board, by the letter of its side; empty where that is not counted."""

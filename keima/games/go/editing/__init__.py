@@ -33,6 +33,7 @@ from keima.games.trees.editing import (
     without_judgement,
 )
 from keima.games.trees.tree import GameTree, Setup, TreeNode
+from keima.plain import Data
 
 _MARKS = {"CR": "circle", "MA": "cross", "SQ": "square", "TR": "triangle"}
 _GRADES = {"inaccuracy": "IT", "mistake": "DO", "blunder": "BM"}
@@ -62,13 +63,23 @@ class _Editing(Editing[Position]):
     def set_up(self, position: Position, setup: Setup) -> Position:
         board = {vertex: colour for colour, vertex in position.on_board()}
         for piece, vertex in setup.changes:
-            if (piece and piece not in self.pieces) or not _is_point(position, vertex):
+            if (piece and piece not in self.pieces) or not self.is_point(position, vertex):
                 raise BadPosition(f"{piece or 'nothing'} cannot be put on {vertex!r}")
             board.pop(vertex, None)
             if piece:
                 board[vertex] = piece
         stones = [(colour, vertex) for vertex, colour in board.items()]
         return position.set_up_anew(stones, setup.to_play or position.to_play)
+
+    def facts(self, start: Position) -> Data:
+        record = _record_of(GameTree(start))
+        return {**record.setup, **record.facts}
+
+    def is_point(self, position: Position, point: str) -> bool:
+        try:
+            return vertex_to_xy(point, position.xsize, position.ysize) is not None
+        except KeimaError:
+            return False
 
     def captures(self, position: Position) -> dict[str, int]:
         return position.captures
@@ -99,7 +110,7 @@ class _Editing(Editing[Position]):
             yield BadRecord("holds no SGF game: nothing begins with `(;`", source=source or None)
 
     def write(self, tree: GameTree, judged: bool = True) -> str:
-        coarse, _ = _root_of(tree)
+        coarse = sgf_grammar.parse_sgf_game(write_sgf(_record_of(tree)).encode())  # it knows rules, komi and stones
         waiting = [(tree.root, coarse)]
         while waiting:
             node, into = waiting.pop()
@@ -113,13 +124,6 @@ class _Editing(Editing[Position]):
                 into.children.append(branch)
                 waiting.append((child, branch))
         return _serialised(coarse)
-
-
-def _is_point(position: Position, vertex: str) -> bool:
-    try:
-        return vertex_to_xy(vertex, position.xsize, position.ysize) is not None
-    except KeimaError:
-        return False
 
 
 def _read(data: bytes, problem: str, source: str, index: int) -> GameTree:
@@ -228,13 +232,13 @@ def _take(node: TreeNode, properties: Properties, points: Mapping[bytes, str]) -
             node.properties[name] = [one.decode("utf-8", "replace") for one in values]
 
 
-def _root_of(tree: GameTree) -> tuple[sgf_grammar.Coarse_game_tree, Position]:
-    """The root as the record's own writer makes it, which knows rules, komi and stones."""
+def _record_of(tree: GameTree) -> GameRecord:
+    """The record of a tree's start, without its moves."""
     start = tree.start
     assert isinstance(start, Position)
     black, white = (tuple(vertex for each, vertex in start.setup if each == colour) for colour in "BW")
     handicap, black = (black, ()) if not white and start.to_play == "W" else ((), black)
-    record = GameRecord(
+    return GameRecord(
         start.xsize,
         start.ysize,
         start.rules,
@@ -249,7 +253,6 @@ def _root_of(tree: GameTree) -> tuple[sgf_grammar.Coarse_game_tree, Position]:
         date=tree.date,
         event=tree.event,
     )
-    return sgf_grammar.parse_sgf_game(write_sgf(record).encode()), start
 
 
 def _properties(tree: GameTree, node: TreeNode, judged: bool) -> dict[str, list[bytes]]:

@@ -1,0 +1,314 @@
+"""The networks a server offers: listed by name, loaded in the background, measured; what is too large says so first."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from keima.errors import BadRequest, KeimaError
+from keima.games.game import GAMES
+from keima.games.position import Position
+from keima.plain import Data
+from keima.systems.files.defaults import DEFAULT_NETWORKS, find_network
+from keima.web.pool import Ask, Found, SearchPool
+
+if TYPE_CHECKING:
+    from keima.inference.evaluation import Evaluation
+    from keima.inference.evaluator import Evaluator
+    from keima.systems.network import Network
+
+SLOW = 5.0
+"""Visits a second below which a network is too large to be used unasked."""
+_WARMING_VISITS = 48
+_PROFILES = (
+    *(f"rank_{k}k" for k in range(20, 0, -1)),
+    *(f"rank_{d}d" for d in range(1, 10)),
+    *(f"preaz_{k}k" for k in range(20, 0, -1)),
+    *(f"preaz_{d}d" for d in range(1, 10)),
+    *(f"proyear_{year}" for year in range(1850, 2024, 10)),
+)
+"""Profiles that a page offers, of those a network takes."""
+
+
+@dataclass(eq=False)
+class Offered:
+    """One network of the list."""
+
+    name: str
+    path: str
+    state: str = "listed"
+    message: str = ""
+    game: str = ""
+    network: Network | None = None
+    pool: SearchPool | None = None
+    speed: float | None = None  # visits a second
+    measured: bool = False
+    too_large: bool = False
+    gives: tuple[str, ...] = ()
+    profiles: tuple[str, ...] = ()
+    sizes: tuple[int, int] | None = None
+    own: bool = False  # comes with keima
+    options: Data = field(default_factory=dict)  # backend, precision, batch_size, threads of `Evaluator`
+    lock: threading.Lock = field(default_factory=threading.Lock)  # of `judge`
+    reviewing: threading.Lock = field(default_factory=threading.Lock)  # of `reviewer`
+
+    @property
+    def area(self) -> int:
+        """Points of the largest board it plays."""
+        return (self.sizes or (0, 0))[1] ** 2 or 64
+
+    @cached_property
+    def parameters(self) -> int:
+        """How many numbers it has learned."""
+        return 0 if self.network is None else sum(each.numel() for each in self.network.parameters())
+
+    def to_json(self) -> Data:
+        """NETWORK of docs/web.md."""
+        found: Data = {"name": self.name, "game": self.game, "state": self.state, "too_large": self.too_large}
+        found |= {"profiles": list(self.profiles), "gives": list(self.gives), "measured": self.measured}
+        if self.message:
+            found["message"] = self.message
+        if self.speed is not None:
+            found["visits_per_second"] = round(self.speed, 1)
+        if self.sizes is not None:
+            found["sizes"] = list(self.sizes)
+        if self.network is not None:
+            pedigree = self.network.pedigree
+            told = ("name", "format", "sha256", "licence")
+            found |= {
+                "system": self.network.system,
+                "parameters": self.parameters,
+                "architecture": f"{type(self.network).__name__}, {self.parameters:,} parameters",
+                "pedigree": {**pedigree.details, **{name: getattr(pedigree, name) for name in told}},
+            }
+            found["pedigree"]["origin"] = Path(pedigree.origin).name
+        return found
+
+    @cached_property
+    def judge(self) -> Evaluator:
+        """An evaluator beside the pool's own, for single evaluations; use it under `lock`."""
+        from keima.inference.evaluator import Evaluator
+
+        assert self.network is not None
+        return Evaluator(self.network, **self.options)
+
+    @cached_property
+    def reviewer(self) -> Evaluator:
+        """An evaluator for reviews; use it under `reviewing`."""
+        from keima.inference.evaluator import Evaluator
+
+        assert self.network is not None
+        return Evaluator(self.network, **self.options)
+
+    def evaluate(self, position: Position, profile: str | None = None) -> Evaluation:
+        """What the network alone says. Raises KeimaError: it cannot take the position or the profile."""
+        with self.lock:
+            judge = self.judge.bind(profile=profile) if profile else self.judge
+            return judge([position])[0]
+
+
+class Networks:
+    """The list.
+
+    Args:
+        paths: of networks named by the user, the first for each game is the one to begin with.
+        options: of `Evaluator`: backend, precision, batch_size, threads.
+        tell: is told of a network whose state has changed, on any thread.
+    """
+
+    def __init__(self, paths: Sequence[str] = (), options: Data | None = None, own: bool = True) -> None:
+        self.tell: Callable[[Offered], None] = lambda offered: None
+        self._options = dict(options or {})
+        self._loader = ThreadPoolExecutor(1, "networks")
+        self._offered: dict[str, Offered] = {}
+        self._lock = threading.Lock()
+        for path in paths:
+            self.add(path)
+        named = {one.path for one in self._offered.values()}
+        for game, known in DEFAULT_NETWORKS.items() if own else ():
+            try:
+                path = find_network(game)
+            except KeimaError:
+                continue
+            if path not in named:
+                self._enter(Offered(known.name, path, game=game, own=True))
+
+    def add(self, path: str) -> Offered:
+        """List a network file. Raises BadRequest: there is no such file."""
+        found = find_network(path)
+        if not Path(found).is_file():
+            raise BadRequest("no such network file", source=path)
+        for one in self._offered.values():
+            if one.path == found:
+                return one
+        name, number = Path(found).name, 1
+        while name in self._offered:
+            number += 1
+            name = f"{Path(found).name} ({number})"
+        return self._enter(Offered(name, found))
+
+    def _enter(self, offered: Offered) -> Offered:
+        offered.options = self._options
+        self._offered[offered.name] = offered
+        return offered
+
+    def __iter__(self) -> Iterator[Offered]:
+        """All of them, as they were listed."""
+        return iter(list(self._offered.values()))
+
+    def get(self, name: str) -> Offered:
+        """The network of that name. Raises BadRequest: there is none."""
+        if name not in self._offered:
+            raise BadRequest(f"no network is called {name[:80]!r}; there are {', '.join(self._offered) or 'none'}")
+        return self._offered[name]
+
+    def ready(self, name: str) -> Offered:
+        """The network of that name, loaded. Raises BadRequest: it is not (yet); its loading begins."""
+        found = self.get(name)
+        if found.state == "ready":
+            return found
+        if found.state == "failed" or found.too_large:
+            raise BadRequest(f"{name}: {found.message}")
+        self.open(found)
+        raise BadRequest(f"{name} is still being loaded; wait for it")
+
+    def first(self, game: str, ready: bool = True) -> Offered | None:
+        """The network to begin with in a game; None without one."""
+        return next((one for one in self if one.game == game and (one.state == "ready" or not ready)), None)
+
+    def open(self, offered: Offered, anyway: bool = False) -> None:
+        """Begin to load it, unless that was done; `tell` says when it is ready or failed."""
+        with self._lock:
+            if offered.state in ("loading", "ready"):
+                return
+            offered.state, offered.message = "loading", ""
+        self.tell(offered)
+        self._loader.submit(self._load, offered, anyway)
+
+    def open_all(self) -> None:
+        """Begin to load all of the list, in its order."""
+        for one in self:
+            self.open(one)
+
+    def close(self) -> None:
+        """End all searches."""
+        self._loader.shutdown(wait=False, cancel_futures=True)
+        for one in self:
+            if one.pool is not None:
+                one.pool.close()
+
+    def _load(self, offered: Offered, anyway: bool) -> None:
+        try:
+            self._prepare(offered, anyway)
+        except KeimaError as error:
+            offered.state, offered.message = "failed", str(error)
+        except Exception as error:
+            offered.state, offered.message = "failed", f"{type(error).__name__}: {error}"
+        self.tell(offered)
+
+    def _prepare(self, offered: Offered, anyway: bool) -> None:
+        from keima.inference.evaluator import Evaluator
+        from keima.systems.files.load import load
+
+        if offered.network is None:
+            offered.network = load(offered.path)
+            offered.game = offered.network.encoding.game
+            offered.sizes = _sizes(offered.network)
+        position = _start(offered)
+        offered.speed = self._estimate(offered)
+        offered.too_large = offered.speed < SLOW and not offered.own
+        if offered.too_large and not anyway:
+            offered.state = "listed"
+            offered.message = (
+                f"about {offered.speed:.1f} visits a second on this machine, too few to play with; it loads if asked"
+            )
+            return
+        encoding = offered.network.encoding
+        if "profile" in encoding.options:
+            offered.profiles = tuple(name for name in _PROFILES if _takes(offered.network, name))
+        profile = offered.profiles[0] if offered.profiles else None
+        evaluation = offered.evaluate(position, profile)
+        names = ("value", "lead", "ownership", "moves_left")
+        offered.gives = tuple(name for name in names if getattr(evaluation, name) is not None)
+        pool = SearchPool(Evaluator(offered.network, **offered.options))
+        if "value" in offered.gives:
+            _warm(pool, position, 8, profile)
+            began = time.perf_counter()
+            _warm(pool, position, _WARMING_VISITS, profile)
+            offered.speed = (_WARMING_VISITS - 8) / max(time.perf_counter() - began, 1e-6)
+            offered.measured = True
+        offered.pool = pool
+        offered.state = "ready"
+
+    def _estimate(self, offered: Offered) -> float:
+        """Visits a second, by its numbers and points, at the rate of a measured network or of a matrix product."""
+        known = next((one for one in self if one.measured and one.speed and one.network is not None), None)
+        if known is not None and known.speed is not None:
+            rate = known.speed * known.parameters * known.area
+        else:
+            rate = 0.3 * _products()
+        return rate / max(1.0, float(offered.parameters * offered.area))
+
+
+def _warm(pool: SearchPool, position: Position, visits: int, profile: str | None) -> None:
+    done = threading.Event()
+    errors: list[BaseException] = []
+
+    def ended(found: Found) -> None:
+        if found.error is not None:
+            errors.append(found.error)
+        done.set()
+
+    pool.start(Ask(position, visits=visits, profile=profile, on_end=ended))
+    done.wait()
+    if errors:
+        raise errors[0]
+
+
+def _start(offered: Offered) -> Position:
+    """The usual start of its game, on the largest board it plays."""
+    setup: Data = {} if offered.sizes is None else {"size": offered.sizes[1]}
+    found: Position = GAMES[offered.game].editing.start(setup)
+    return found
+
+
+def _sizes(network: Network) -> tuple[int, int] | None:
+    """The least and the largest square board it takes, where its game has a choice."""
+    editing = GAMES[network.encoding.game].editing
+    size = next((choice for choice in editing.choices if choice.name == "size"), None)
+    if size is None:
+        return None
+    fits = []
+    for side in range(int(size.least or 1), int(size.most or 1) + 1):
+        try:
+            network.encoding.check(editing.start({"size": side}))
+        except KeimaError:
+            continue
+        fits.append(side)
+    return (fits[0], fits[-1]) if fits else None
+
+
+def _takes(network: Network, profile: str) -> bool:
+    try:
+        network.encoding.bind(profile=profile)
+    except KeimaError:
+        return False
+    return True
+
+
+def _products() -> float:
+    """Multiplications a second of this machine, float32 matrices."""
+    matrix = np.ones((512, 512), np.float32)
+    matrix @ matrix
+    began = time.perf_counter()
+    for _ in range(4):
+        matrix @ matrix
+    return 4 * 512**3 / max(time.perf_counter() - began, 1e-6)
