@@ -389,7 +389,9 @@ def _mistakes(moves: Iterable[Data], severe: Callable[[Data], float]) -> list[in
 
 
 def _warnings(game: ReviewGame, network: Data, has_second: bool) -> Iterator[str]:
-    """What a reader should know of the judge before trusting it."""
+    """What a reader should know before trusting the review."""
+    if game.problem is not None:
+        yield game.facts["problem"]
     if network.get("caution") and not has_second:
         yield network["caution"]
     boards, sides = network.get("boards"), [game.facts.get(name) for name in ("xsize", "ysize")]
