@@ -28,7 +28,6 @@ export class ChessBoard extends Board {
     this.points = 2;
     this.lineSteps = 0;
     this.toggles = [{ key: "policy", shortcut: "p", on: true }, { key: "flip", shortcut: "f", on: false }];
-    this.setupSigns = [..."KQRBNPkqrbnp."];
     this.flipped = false;
   }
 

@@ -40,6 +40,17 @@ export class ConnectFourBoard extends Board {
     return { ...position, rows: rows.map((row) => row.join("")), line: [] };
   }
 
+  // The square of a column where a disc would lie, or the one to take away.
+  setupPoint(position, column, piece) {
+    const height = position.rows.filter((row) => row[COLUMNS.indexOf(column)] !== ".").length;
+    return `${column}${Math.max(1, Math.min(6, piece ? height + 1 : height))}`;
+  }
+
+  // A disc to choose while a position is edited.
+  sign(place, sign) {
+    place.replaceChildren(svg("svg", { viewBox: "-.55 -.55 1.1 1.1", "aria-hidden": "true" }, svg("circle", { r: 0.47, fill: this.colour(sign), stroke: "#234a85", "stroke-width": 0.06 })));
+  }
+
   draw(scene) {
     const { position, line } = scene;
     const along = line ? this.along(position, line) : null, shown = along ? along.position : position;

@@ -14,7 +14,6 @@ export class GoBoard extends Board {
     this.draws = false;
     this.ratio = (this.width - 1 + 2 * GO_PAD) / (this.height - 1 + 2 * GO_PAD);
     this.toggles = [{ key: "policy", shortcut: "p", on: true }, { key: "ownership", shortcut: "o", on: false }, { key: "numbers", shortcut: "n", on: false }];
-    this.setupSigns = ["B", "W", "."];
     this.shell();
   }
 
@@ -68,6 +67,23 @@ export class GoBoard extends Board {
     for (const [a, b] of beside(x, y)) if (rows[b][a] !== "." && rows[b][a] !== mine) take(a, b);
     take(x, y);
     return { ...position, stones: rows.map((row) => row.join("")).join("/"), ko: undefined };
+  }
+
+  // The stones of the group at a point.
+  groupAt(position, point) {
+    const rows = position.stones.split("/"), [x, y] = this.point(point), sign = rows[y][x], group = sign === "." ? [] : [[x, y]], seen = new Set([point]);
+    for (let i = 0; i < group.length; i++) {
+      const [px, py] = group[i];
+      for (const [a, b] of [[px + 1, py], [px - 1, py], [px, py + 1], [px, py - 1]]) {
+        if (rows[b] && rows[b][a] === sign && !seen.has(this.name(a, b))) { seen.add(this.name(a, b)); group.push([a, b]); }
+      }
+    }
+    return group.map(([a, b]) => this.name(a, b));
+  }
+
+  // A stone to choose while a position is edited.
+  sign(place, sign) {
+    place.replaceChildren(svg("svg", { viewBox: "-.55 -.55 1.1 1.1", "aria-hidden": "true" }, svg("circle", { r: 0.47, fill: sign === "B" ? "#17181b" : "#fff", stroke: "#6d6f78", "stroke-width": 0.06 })));
   }
 
   shell() {

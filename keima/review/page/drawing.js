@@ -66,7 +66,6 @@ export class Board {
     this.palette = {};
     this.points = 1;
     this.lineSteps = Infinity; // how many moves of a variation stand on the board when it is first shown
-    this.setupSigns = [];
   }
 
   facts() { return []; }

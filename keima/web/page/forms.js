@@ -1,0 +1,49 @@
+// Fields of forms, each with its label.
+import { html, t } from "./drawing.js";
+
+let count = 0;
+
+export function field(label, input, hint = null) {
+  input.id = input.id || `field-${(count += 1)}`;
+  return html("div", { class: "field", title: hint }, html("label", { for: input.id, text: label }), input);
+}
+
+export const select = (options, chosen, attributes = {}) =>
+  html("select", attributes, ...options.map(([value, text, off]) => html("option", { value, selected: value === chosen, disabled: off, text })));
+
+export const number = (value, attributes = {}) => html("input", { type: "number", inputmode: "decimal", value, ...attributes });
+
+export const button = (text, act, attributes = {}) => html("button", { type: "button", class: "button", onclick: act, text, ...attributes });
+
+export const group = (title, ...children) => html("fieldset", null, html("legend", { text: title }), ...children);
+
+// A field of a game's form (`choices` of `welcome`), and how its value is read.
+export function choiceField(choice) {
+  const translated = t(`choice.${choice.name}`), label = translated === `choice.${choice.name}` ? choice.title : translated;
+  if (choice.kind === "choice") {
+    const input = select(choice.values.map(([value, title]) => [String(value), title]), String(choice.default));
+    return { node: field(label, input), read: () => choice.values.find(([value]) => String(value) === input.value)[0] };
+  }
+  if (choice.kind === "flag") {
+    const input = html("input", { type: "checkbox", checked: Boolean(choice.default) });
+    return { node: field(label, input), read: () => input.checked };
+  }
+  if (choice.kind === "text") {
+    const input = html("input", { type: "text", value: choice.default || "" });
+    return { node: field(label, input), read: () => input.value };
+  }
+  const input = number(choice.default, { min: choice.least, max: choice.most, step: choice.kind === "number" ? choice.step || "any" : 1 });
+  return { node: field(label, input), read: () => Number(input.value) };
+}
+
+// A question with a few answers; resolves to the one chosen, or null.
+export function choose(title, options) {
+  return new Promise((resolve) => {
+    const dialog = html("dialog", { "aria-label": title });
+    const done = (value) => { dialog.close(); dialog.remove(); resolve(value); };
+    dialog.append(html("h2", { text: title }), html("div", { class: "row" }, ...options.map(([value, text]) => button(text, () => done(value)))), button(t("do.cancel"), () => done(null), { class: "button quiet" }));
+    dialog.addEventListener("cancel", () => done(null));
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
