@@ -56,6 +56,7 @@ class Offered:
     profiles: tuple[str, ...] = ()
     sizes: tuple[int, int] | None = None
     own: bool = False  # comes with keima
+    untrained: str = ""  # made fresh by this name of the registry, where keima has no trained network of the game
     options: Data = field(default_factory=dict)  # backend, precision, batch_size, threads of `Evaluator`
     lock: threading.Lock = field(default_factory=threading.Lock)  # of `judge`
     reviewing: threading.Lock = field(default_factory=threading.Lock)  # of `reviewer`
@@ -140,6 +141,9 @@ class Networks:
                 continue
             if path not in named:
                 self._enter(Offered(known.name, path, game=game, own=True))
+        for game in GAMES if own else ():
+            if game not in DEFAULT_NETWORKS:
+                self._enter(Offered(f"{game}, untrained", "", game=game, own=True, untrained=game.replace("_", "-")))
 
     def add(self, path: str) -> Offered:
         """List a network file. Raises BadRequest: there is no such file."""
@@ -217,9 +221,10 @@ class Networks:
     def _prepare(self, offered: Offered, anyway: bool) -> None:
         from keima.inference.evaluator import Evaluator
         from keima.systems.files.load import load
+        from keima.systems.registry import create
 
         if offered.network is None:
-            offered.network = load(offered.path)
+            offered.network = create(offered.untrained) if offered.untrained else load(offered.path)
             offered.game = offered.network.encoding.game
             offered.sizes = _sizes(offered.network)
         position = _start(offered)
@@ -247,6 +252,8 @@ class Networks:
             offered.measured = True
         offered.pool = pool
         offered.state = "ready"
+        if offered.untrained:
+            offered.message = "not trained: only the search plays; it looks far enough to see what is forced"
 
     def _estimate(self, offered: Offered) -> float:
         """Visits a second, by its numbers and points, at the rate of a measured network or of a matrix product."""

@@ -268,8 +268,8 @@ class Connection:
                         {"id": None, "error": f"a message has at most {LARGEST_MESSAGE >> 20} MB", "field": ""}
                     )
                     continue
-                session.handle(text)
-                await asyncio.sleep(0)
+                waited = session.handle(text)
+                await (waited or asyncio.sleep(0))
         except (WebSocketDisconnect, RuntimeError):
             pass
         finally:

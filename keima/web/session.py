@@ -34,6 +34,10 @@ T = TypeVar("T")
 Answer = Data | Awaitable[Data]
 
 
+_IN_ORDER = ("load", "open_game")
+"""Requests after which the board is another: later ones wait for them."""
+
+
 class Session:
     """One board.
 
@@ -52,6 +56,7 @@ class Session:
         self.left = time.monotonic()  # when it was last spoken to
         self.loop = asyncio.get_running_loop()
         self.send: Callable[[Data], None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         kept = keeper.find(name)
         tree = None
         if kept is not None:
@@ -69,8 +74,8 @@ class Session:
 
     # --- In and out ---------------------------------------------------------------------------------------------------
 
-    def handle(self, text: str) -> None:
-        """Answer one message, now or later."""
+    def handle(self, text: str) -> Awaitable[None] | None:
+        """Answer one message, now or later; what is given back is to be waited for before the next one."""
         self.left = time.monotonic()
         identity: object = None
         try:
@@ -83,11 +88,14 @@ class Session:
             answer = getattr(self, f"do_{name}")(request)
         except Exception as error:
             self._fail(identity, error)
-            return
+            return None
         if isinstance(answer, Mapping):
             self._answer(identity, name, cast(Data, answer))
-        else:
-            self.loop.create_task(self._answer_later(identity, name, answer))
+            return None
+        task = self.loop.create_task(self._answer_later(identity, name, answer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task if name in _IN_ORDER else None
 
     async def _answer_later(self, identity: object, name: str, answer: Awaitable[Data]) -> None:
         try:

@@ -1,0 +1,181 @@
+"""A game tree as a page edits it: played, gone through, deleted, undone, set up, loaded and saved."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import chess.pgn
+import pytest
+from sgfmill import sgf
+
+from tests.web.conversation import Page
+
+
+def moves(page: Page) -> list[str]:
+    """The main line as the server tells it."""
+    page.events.clear()
+    page.ask("state")
+    nodes = {node["node"]: node for node in page.event("tree", lambda event: event["whole"])["nodes"]}
+    line, node = [], nodes[0]
+    while node["children"]:
+        node = nodes[node["children"][0]]
+        line.append(node.get("move", "setup"))
+    return line
+
+
+def test_a_welcome_tells_games_and_networks(page: Page) -> None:
+    page.ask("state")
+    welcome = page.event("welcome")
+    assert [game["name"] for game in welcome["games"]] == ["go", "chess", "connect_four"]
+    assert {"name": "size", "title": "Board", "kind": "whole", "default": 19, "least": 2, "most": 19} in welcome[
+        "games"
+    ][0]["choices"]
+    assert [network["name"] for network in welcome["networks"]] == ["small.safetensors"]
+
+
+def test_playing_makes_variations_and_undo_takes_them_back(page: Page) -> None:
+    page.new("go", size=9)
+    first = page.ask("play", move="E5")["node"]
+    page.ask("play", move="C3")
+    assert page.ask("play", move="G7", node=first)["node"] == 3
+    assert page.ask("play", move="C3", node=first)["node"] == 2  # it was there already
+    assert page.event("tree", lambda event: any(n["children"] == [2, 3] for n in event["nodes"]))
+    assert page.ask("promote", node=3)["did"] == "promote"
+    assert moves(page) == ["E5", "G7"]
+    page.ask("undo")
+    assert moves(page) == ["E5", "C3"]
+    page.ask("redo")
+    page.ask("delete", node=first)
+    assert moves(page) == []
+    assert page.ask("play", move="E5", node=first)["field"] == "node"
+    page.ask("undo")
+    assert moves(page) == ["E5", "G7"]
+    assert page.ask("delete", node=0)["error"].startswith("the root")
+
+
+def test_a_position_tells_what_can_be_done(page: Page) -> None:
+    page.new("chess", fen="8/P6k/8/8/8/8/7K/8 w - - 0 1")
+    position = page.event("position", lambda event: event.get("fen", "").startswith("8/P6k"))
+    assert {move for move in position["legal"] if move.startswith("a7a8")} == {"a7a8q", "a7a8r", "a7a8b", "a7a8n"}
+    assert position["legal"]["a7a8q"] == "a8=Q"
+    assert position["to_play"] == "white"
+    page.ask("play", move="a7a8q")
+    assert page.event("position", lambda event: event["ply"] == 1)["move"] == "a7a8q"
+    error = page.ask("play", move="h2h4")
+    assert error["field"] == "move"
+    assert "not a legal move" in error["error"]
+
+
+def test_steps_lead_through_the_tree(page: Page) -> None:
+    page.new("connect_four")
+    for move in "ddc":
+        page.ask("play", move=move)
+    assert [page.ask("go", by=by)["node"] for by in ("start", "end", "back", "forward", "back_ten")] == [0, 3, 2, 3, 0]
+    assert page.ask("go", node=2)["node"] == 2
+    assert page.ask("go")["field"] == "node"
+    assert page.ask("go", node=77)["field"] == "node"
+    page.ask("go", by="end")
+    assert page.event("position", lambda event: event["ply"] == 3)["points"]["d"] == "d3"
+
+
+def test_stones_are_set_up_and_impossible_boards_refused(page: Page) -> None:
+    page.new("go", size=5)
+    node = page.ask("set_up", changes=[["B", "A1"], ["W", "E5"]], to_play="white")["node"]
+    position = page.event("position", lambda event: event["node"] == node)
+    assert position["stones"].split("/") == ["....W", ".....", ".....", ".....", "B...."]
+    assert position["to_play"] == "white"
+    assert page.ask("set_up", changes=[["", "A1"]])["node"] == node
+    assert "cannot be put" in page.ask("set_up", changes=[["B", "Z9"]])["error"]
+    assert page.ask("set_up", changes=[], to_play="green")["field"] == "to_play"
+    page.new("connect_four")
+    assert "moves alone" in page.ask("set_up", changes=[["1", "a1"]])["error"]
+
+
+def test_pgn_comes_back_with_variations_comments_and_marks(page: Page) -> None:
+    page.new("chess")
+    for move in ("e2e4", "e7e5"):
+        page.ask("play", move=move)
+    page.ask("play", move="c7c5", node=1)
+    page.ask("comment", text="Sicilian {sharp}", node=3)
+    page.ask("marks", marks=[{"point": "e2", "kind": "arrow", "to": "e4"}], node=3)
+    assert page.ask("marks", marks=[{"point": "j9", "kind": "circle"}])["field"] == "marks.0.point"
+    page.ask("describe", players={"white": "Ada", "black": "Bo"}, result="1-0")
+    saved = page.ask("save")
+    assert saved["name"].endswith(".pgn")
+    game = chess.pgn.read_game(io.StringIO(saved["text"]))
+    assert game is not None
+    assert game.headers["White"] == "Ada"
+    assert [node.uci() for node in game.mainline_moves()] == ["e2e4", "e7e5"]
+    assert game.variations[0].variations[1].comment.endswith("Sicilian (sharp)")
+    assert game.variations[0].variations[1].arrows()
+    loaded = page.ask("load", text=saved["text"])
+    assert loaded["games"] == [{"index": 1, "title": "Ada – Bo, 1-0"}]
+    assert moves(page) == ["e2e4", "e7e5"]
+    assert page.ask("save")["text"] == saved["text"]
+
+
+def test_sgf_comes_back_whole(page: Page) -> None:
+    text = "(;GM[1]SZ[9]KM[6.5]RU[Japanese]PB[Ada];B[ee]C[first]TR[bb]XX[kept](;W[gc]N[a])(;W[cg];AB[aa]AE[ee];B[ab]))"
+    loaded = page.ask("load", data=base64.b64encode(text.encode("utf-16")).decode(), name="a.sgf")
+    assert loaded["games"][0]["title"] == "Ada – White"
+    assert "error" not in page.ask("load", text=text)
+    saved = page.ask("save")["text"]
+    root = sgf.Sgf_game.from_string(saved).get_root()
+    assert root.get("KM") == 6.5
+    first = root[0]
+    assert (first.get("C"), first.get("TR"), first.get_raw("XX")) == ("first", {(7, 1)}, b"kept")
+    assert [child.get_move() for child in first] == [("w", (6, 6)), ("w", (2, 2))]
+    assert first[1][0].get_setup_stones() == ({(8, 0)}, set(), {(4, 4)})
+    page.ask("load", text=saved)
+    assert page.ask("save")["text"] == saved
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("8/8/8/4k3/8/8/4P3/4K3 w - - 0 1", None),
+        ("1. d4 d5", "d2d4"),
+        ("ddc", "d"),
+        ('{"game": "go", "xsize": 7, "moves": [["B", "D4"]]}', "D4"),
+        ("(;SZ[19];B[pd])", "Q16"),
+    ],
+)
+def test_what_is_pasted_is_recognised(page: Page, text: str, first: str | None) -> None:
+    assert "error" not in page.ask("load", text=text)
+    assert moves(page)[:1] == ([] if first is None else [first])
+
+
+def test_broken_records_open_as_far_as_they_go_or_leave_the_board_alone(page: Page) -> None:
+    loaded = page.ask("load", text="1. e4 e5 2. Ke5 Nf6")
+    assert "illegal san" in loaded["notes"][0]
+    assert moves(page) == ["e2e4", "e7e5"]
+    assert "neither SGF" in page.ask("load", text="what is this?")["error"]
+    assert page.ask("load", data="%%%")["field"] == "data"
+    assert page.ask("load")["field"] == "text"
+    assert moves(page) == ["e2e4", "e7e5"]
+
+
+def test_two_thousand_moves_and_a_tall_tree(page: Page) -> None:
+    line = "".join(
+        f";{'BW'[k % 2]}[{'' if k % 3 else 'abcdefgh'[k // 3 % 8] + 'abcdefgh'[k // 24 % 8]}]" for k in range(2000)
+    )
+    loaded = page.ask("load", text=f"(;SZ[19]KO[]{line})")
+    assert "error" not in loaded
+    page.ask("go", by="end")
+    saved = page.ask("save")
+    assert "error" not in saved
+
+
+def test_names_and_comments_are_data(page: Page) -> None:
+    script = "<script>alert(1)</script>]"
+    page.new("go", size=9)
+    page.ask("play", move="E5")
+    page.ask("describe", players={"black": script})
+    page.ask("comment", text=script)
+    page.ask("load", text=page.ask("save")["text"])
+    page.events.clear()
+    page.ask("state")
+    tree = page.event("tree", lambda event: event["whole"])
+    assert tree["game"]["players"]["black"] == script
+    assert page.ask("describe", players={"green": "x"})["field"] == "players"
