@@ -78,13 +78,14 @@ class PositionFilter:
 
 @dataclass(frozen=True, eq=False)
 class Policies:
-    """π of a search, for some or all plies of G games: what a network is to answer in place of the move played."""
+    """What searches found at the plies of G games, to be learned in place of the moves played: π at some or all."""
 
     first: Ints  # [G + 1], where each game's plies begin among all
     start: Ints  # [plies + 1], where each ply's moves begin; as many as the next one's where it has none
     moves: NDArray[np.int16]  # [total], as the game's kernels write them
     weights: NDArray[np.uint16]  # [total]; those of a ply sum to `whole`
     whole: int
+    values: NDArray[np.float32] | None = None  # [plies], in place of the result, for the first side; NaN: unknown
 
     def of(self, chosen: Ints, turns: Ints) -> tuple[NDArray[np.int16], NDArray[np.int32], NDArray[np.float32]]:
         """Of N positions, by game and moves made before: moves [N, M], how many (0: no π, or no such ply), weights."""
@@ -386,6 +387,8 @@ class BatchMaker:
         if "value" in targets:
             winner = games.winner[chosen]
             known = np.where(winner == UNKNOWN_WINNER, np.float32(np.nan), winner.astype(np.float32))
+            if self.policies is not None and self.policies.values is not None:
+                known = self.policies.values[games.start[chosen] + turns]
             found["value"] = _for_side(known, first)
         if "moves_left" in targets:
             found["moves_left"] = (games.start[chosen + 1] - games.start[chosen] - turns).astype(np.float32)

@@ -110,6 +110,7 @@ class WindowRecipe:
     first: int = setting(20_000, positive)  # c, positions before anything is learned
     growth: float = setting(0.4, positive)  # β
     exponent: float = setting(0.75, _share_above_0)  # α
+    value_lambda: float = setting(1.0, _share_above_0)  # of TD(λ), whose returns the value learns; 1: results alone
 
     def size(self, positions: int) -> int:
         """How many of so many positions are in the window, the newest ones."""

@@ -25,7 +25,7 @@ from keima.errors import BadStore, KeimaError
 from keima.games.archive import FlatGames
 from keima.games.game import GAMES, Game
 from keima.games.records import PlayedGame
-from keima.games.rows import Chunk, Row, numbers
+from keima.games.rows import UNKNOWN_WINNER, Chunk, Row, numbers
 from keima.training.data.batches import Policies
 from keima.training.data.store import check_schema
 from keima.training.selfplay.columns import COLUMNS, FORMAT, PACKED, SEARCHED, UNSEARCHED, WHOLE, sizes_of, unpacked
@@ -268,6 +268,25 @@ class ShardGames:
         """Q of the root for the side to move, float32 [total]; NaN where nothing was searched."""
         found: NDArray[np.float32] = self.values.astype(np.float32) / np.float32(SEARCHED)
         found[self.values == UNSEARCHED] = np.nan
+        return found
+
+    def returns(self, trace: float) -> NDArray[np.float32]:
+        """The TD(λ) return of each ply for the first side, float32 [total]: (1 − λ) Q + λ · the next ply's return.
+
+        After the last ply it is the result; a ply without a search has the next one's. Sutton and Barto, chapter 12.
+        """
+        flat = self.games
+        winner = np.where(flat.winner == UNKNOWN_WINNER, np.nan, flat.winner)
+        games = np.repeat(np.arange(len(self.number)), np.diff(flat.start))
+        turns = np.arange(len(games)) - flat.start[games]
+        q = np.where(flat.first_to_move(games, turns), self.q, -self.q)
+        found, later = np.empty(len(q), np.float32), winner.astype(np.float32)
+        lengths = np.diff(flat.start)
+        for back in range(1, int(lengths.max(initial=0)) + 1):
+            some = np.flatnonzero(lengths >= back)
+            plies = flat.start[some + 1] - back
+            mixed = (1 - trace) * q[plies] + trace * later[some]
+            later[some] = found[plies] = np.where(np.isnan(q[plies]), later[some], mixed)
         return found
 
     def full(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -15,7 +15,7 @@ import json
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -357,7 +357,7 @@ class WindowBatches:
             workers=training.data.workers,
             targets=self._targets,
             positions=games.full(),
-            policies=games.policies,
+            policies=replace(games.policies, values=games.returns(self._recipe.window.value_lambda)),
             rank=self._world.rank,
             world_size=self._world.size,
         )

@@ -82,6 +82,28 @@ def test_fixed_point(weights):
     assert (fixed >= 0).all()
 
 
+@pytest.mark.parametrize("game", GAMES)
+@given(seed=st.integers(0, 10**6), trace=st.floats(0.01, 1.0))
+@settings(max_examples=15, deadline=None)
+def test_returns(game, seed, trace):
+    """G = (1 − λ) Q + λ G of the next ply, the result after the last, each as the first side sees it."""
+    games = shard_of(game, range(4), seed=seed)
+    found = shard_games(parse_shard(shard_bytes(games)))
+    returns = found.returns(trace)
+    for row, each in enumerate(games):
+        wanted = {None: 0.0, 0: 1.0, 1: -1.0}[each.verdict.winner]
+        sides, position = [], each.start
+        for ply in each.plies:
+            sides.append(1 if GAMES[game].letters.index(position.to_play) == 0 else -1)
+            position = position.play(ply.move)
+        for turn in reversed(range(len(each.plies))):
+            if not np.isnan(each.plies[turn].value):
+                wanted = (1 - trace) * sides[turn] * each.plies[turn].value + trace * wanted
+            assert returns[found.games.start[row] + turn] == pytest.approx(wanted, abs=1e-4)
+        if trace == 1.0:
+            assert set(returns[found.games.start[row] : found.games.start[row + 1]]) <= {wanted}
+
+
 def test_moves_before_the_plies_are_openings():
     """A start that has moves itself: its record begins with them."""
     game = made_game("connect_four", 1, longest=9, seed=4)

@@ -216,6 +216,19 @@ def test_batches_follow_from_the_manifests(filled):
     assert again.positions == 60
 
 
+@pytest.mark.parametrize("trace", [1.0, 0.5])
+def test_the_value_learns_returns(filled, trace):
+    """For the side to move; with λ = 1 they are the results."""
+    batches = WindowBatches(filled, recipe(window={"first": 60, "value_lambda": trace}), network(), {"value"}, silent)
+    batch = next(batches)
+    games = batches.window.games
+    batches.close()
+    returns = games.returns(trace)[games.games.start[batch.game] + batch.ply]
+    assert batch.value == pytest.approx(np.where(batch.first_to_move, returns, -returns), abs=1e-6)
+    results = np.where(batch.first_to_move, 1, -1) * games.games.winner[batch.game]
+    assert (batch.value == results).all() == (trace == 1.0)
+
+
 def test_parts_of_a_step_and_every_position_once(filled):
     """`accumulate` parts belong to one step; no position of a window comes twice before all have come."""
     parts = recipe(window={"first": 60, "steps": 3}, run={"steps": 9, "batch_size": 16, "accumulate": 2})
