@@ -187,8 +187,13 @@ def describe(summary: Summary) -> list[str]:
 
 
 def _elo(summary: Summary) -> str:
-    low, high = summary.tally.elo_interval
-    return f"{summary.tally.elo:+.0f} [{low:+.0f}, {high:+.0f}]"
+    elo, low, high = (_signed(number) for number in (summary.tally.elo, *summary.tally.elo_interval))
+    return f"{elo} [{low}, {high}]"
+
+
+def _signed(number: float) -> str:
+    text = f"{number:+.0f}"
+    return "0" if text in ("-0", "+0") else text
 
 
 def _wdl(counts: tuple[int, int, int]) -> str:

@@ -63,9 +63,12 @@ def uci(
     }
     for name, value in given.items():
         values.set(name, str(value))
+    opener = _Opener(common.read_options(option))
+    if net is not None:
+        opener.evaluator(values)  # one of another game is refused here, before a GUI waits for its moves
     out = os.dup(sys.stdout.fileno())
     with os.fdopen(out, "w", encoding="utf-8", errors="backslashreplace", newline="\n", buffering=1) as output:
-        engine = UciEngine(_Opener(common.read_options(option)), values, lambda line: output.write(line + "\n"))
+        engine = UciEngine(opener, values, lambda line: output.write(line + "\n"))
         on_compile(lambda line: engine.write(f"info string {line}"))
         try:
             for line in iter(sys.stdin.buffer.readline, b""):
@@ -93,18 +96,23 @@ class _Opener:
         from keima.games.game import get_game
         from keima.search.search import Search
 
-        network_of = tuple(values[name] for name in ("WeightsFile", "Backend", "Precision", "MinibatchSize", "Threads"))
-        if self._evaluator is None or network_of != self._evaluator_of:
-            self._evaluator, self._search_of = self._open(*network_of), ()
-            self._evaluator_of = network_of
+        evaluator = self.evaluator(values)
         search_of = (values["Preset"], values["Hash"], values["Seed"], values.parameters)
         if self._search is None or search_of != self._search_of:
             memory = values["Hash"] << 20
             options: Data = {"memory": memory, "seed": values["Seed"], **values.parameters}
-            self._search = Search(self._evaluator, values["Preset"], **options)
+            self._search = Search(evaluator, values["Preset"], **options)
             self._search_of = search_of
             prepare(self._search, get_game(GAME).from_json({}))
         return self._search
+
+    def evaluator(self, values: Values) -> Evaluator:
+        """Its evaluator. Raises as `__call__`."""
+        network_of = tuple(values[name] for name in ("WeightsFile", "Backend", "Precision", "MinibatchSize", "Threads"))
+        if self._evaluator is None or network_of != self._evaluator_of:
+            self._evaluator, self._search_of = self._open(*network_of), ()
+            self._evaluator_of = network_of
+        return self._evaluator
 
     def _open(self, net: str, backend: str, precision: str, batch: int, threads: int) -> Evaluator:
         from keima.engines.uci import GAME

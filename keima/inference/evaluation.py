@@ -30,6 +30,15 @@ class Evaluation:
     moves_left: float | None = None  # plies to the end of the game
     extra: Mapping[str, float] = field(default_factory=dict)  # further numbers by name (KataGo: score_mean, ...)
 
+    def __repr__(self) -> str:
+        best = f"best={self.best!r} ({self.policy[self.best]:.1%} of {len(self.policy)})" if self.policy else "no moves"
+        told = [
+            f"{name}={number:.3f}"
+            for name in ("win", "draw", "loss", "lead")
+            if (number := getattr(self, name)) is not None
+        ]
+        return f"<Evaluation {', '.join([best, *told])}>"
+
     @property
     def best(self) -> str:
         """The legal move with the highest probability."""

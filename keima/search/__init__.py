@@ -10,6 +10,7 @@ The package itself can be called, so that `keima.search(evaluator, position)` re
 from __future__ import annotations
 
 import sys
+from inspect import signature
 from types import ModuleType
 from typing import Any
 
@@ -28,3 +29,4 @@ class _CallablePackage(ModuleType):
 
 
 sys.modules[__name__].__class__ = _CallablePackage
+__doc__ = f"{__doc__}\nsearch{signature(search)}\n\n{search.__doc__}"  # what `help(keima.search)` shows

@@ -69,6 +69,12 @@ class SearchResult:
     max_depth: int = 0
     stopped_by: str = "running"  # "visits", "seconds", "clock", "early", "stopped", "solved", "memory" or "running"
 
+    def __repr__(self) -> str:
+        lead = f", lead={self.lead:.2f}" if self.lead is not None else ""
+        line = " ".join(self.principal_variation[:6])
+        numbers = f"visits={self.visits}, value={self.value:.3f}{lead}"
+        return f"<SearchResult best={self.best!r}, {numbers}, {len(self.moves)} moves, pv: {line}>"
+
     @property
     def principal_variation(self) -> tuple[str, ...]:
         """The best move and the expected answers to it."""

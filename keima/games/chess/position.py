@@ -128,10 +128,19 @@ class Position:
         wanted = np.array([uci_code(move) for move in moves], np.int32)
         played = board.play_moves(record[0], wanted, np.empty(board.MAX_MOVES, np.uint16))
         if played < len(moves):
-            message = f"{moves[played]!r} is not a legal move in {self.play(*moves[:played]).fen()}"
+            here = self.play(*moves[:played])
+            message = f"{moves[played]!r} is not a legal move in {here.fen()}{here._hint(moves[played])}"
             raise IllegalMove(message, place=f"move {len(self.moves) + played + 1}")
         names = [self.name(move, (self._side + index) & 1) for index, move in enumerate(wanted.tolist())]
         return Position(record, self.start_fen, (*self.moves, *names), self.chess960)
+
+    def _hint(self, move: str) -> str:
+        """What was meant, where somebody wrote a move as people do."""
+        try:
+            meant = self.parse_san(move)
+        except IllegalMove:
+            return "" if _UCI.fullmatch(move) else "; moves are UCI, as e2e4, e7e8q"
+        return f"; moves are UCI: {move} is {meant}"
 
     @cached_property
     def legal_codes(self) -> NDArray[np.uint16]:
