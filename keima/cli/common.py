@@ -33,8 +33,8 @@ STDIN = STDOUT = "-"
 NetArgument = Annotated[
     str, Argument(metavar="NET", help="Network file, of any supported format; go or chess: the default network.")
 ]
-Backend = Annotated[str, Option(help="auto, torch or openvino.")]
-Precision = Annotated[str, Option(help="auto, f32 or bf16.")]
+Backend = Annotated[str, Option(help="auto, torch, openvino or onnx.")]
+Precision = Annotated[str, Option(help="auto, f32, bf16, or f16 for an ONNX file that is.")]
 Symmetry = Annotated[str, Option(help="0 to 7 (1 flips rows, 2 columns, 4 transposes), or average.")]
 Temperature = Annotated[float, Option(help="Of the policy: below 1 sharper, above 1 flatter.")]
 BatchSize = Annotated[int, Option("--batch", min=1, help="Positions evaluated together.")]

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
+
 from keima.cli import common
+from keima.errors import BadRequest
+
+if TYPE_CHECKING:
+    from keima.systems.network import Network
 
 EXAMPLES = """Examples:
 
@@ -10,13 +18,42 @@ EXAMPLES = """Examples:
   keima convert kata1-b6c96.bin.gz b6c96.safetensors
   keima convert b6c96.safetensors b6c96.bin.gz       (KataGo loads it)
   keima convert maia-1900.pb.gz maia.safetensors
+  keima convert b6c96.bin.gz b6c96.onnx              (boards of any size; needs keima[export])
+  keima convert b6c96.bin.gz half.onnx --precision f16
 """
 
+ONNX_ENDING = ".onnx"
 
-def convert(source: common.InArgument, target: common.OutArgument) -> None:
-    """Write a network in the format that OUT's ending names: .safetensors, .bin.gz, .pb.gz, .txt.gz."""
+Precision = Annotated[str, Option(help="Of an ONNX file: f32, or f16, which is half as large.")]
+
+
+def convert(source: common.InArgument, target: common.OutArgument, precision: Precision = "f32") -> None:
+    """Write a network in the format that OUT's ending names: .safetensors, .onnx, .bin.gz, .pb.gz, .txt.gz."""
     from keima.systems.files.load import save
 
     network = common.open_network(source)
+    if target.lower().endswith(ONNX_ENDING):
+        error = _write_onnx(network, target, precision)
+        common.say(f"{target}: {network.system} network {network.pedigree.name}, {precision}; {error}")
+        return
+    if precision != "f32":
+        raise BadRequest(f"--precision {precision} is for {ONNX_ENDING} files; {target} holds float32")
     save(network, target)
     common.say(f"{target}: {network.system} network {network.pedigree.name}")
+
+
+def _write_onnx(network: Network, target: str, precision: str) -> str:
+    """Write the file; how far ONNX Runtime's answers by it are from PyTorch's, in words."""
+    from keima.compress.fold import fold
+    from keima.inference.onnx_backend import deviation
+    from keima.systems.files.load import load
+    from keima.systems.files.onnx_file import write_onnx
+
+    write_onnx(network if precision == "f32" else fold(network), target, precision)
+    written = load(target)
+    assert written.onnx is not None
+    try:
+        error = deviation(network, written.onnx)
+    except BadRequest as missing:  # ONNX Runtime
+        return f"not run here: {missing.message}"
+    return f"within {error:.1e} of PyTorch's float32, of the largest number of each output"

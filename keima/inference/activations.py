@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -15,7 +14,7 @@ from keima.errors import BadRequest
 from keima.games.position import Position
 from keima.inference.backend import as_tensors
 from keima.systems.encoding import Batch, symmetry_names
-from keima.systems.network import Network
+from keima.systems.network import Network, evaluating
 
 _NAMES_SHOWN = 5
 
@@ -91,18 +90,6 @@ def layer_outputs(network: Network, batch: Batch, modules: Mapping[str, nn.Modul
         for hook in hooks:
             hook.remove()
     return outputs
-
-
-@contextmanager
-def evaluating(network: nn.Module) -> Iterator[None]:
-    """The network in evaluation mode for the duration, every module's own mode afterwards."""
-    modes = [(module, module.training) for module in network.modules()]
-    network.eval()
-    try:
-        yield
-    finally:
-        for module, training in modes:
-            module.training = training
 
 
 def _find(network: Network, layer: str) -> nn.Module:

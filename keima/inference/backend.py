@@ -9,15 +9,20 @@ the same to the last bit.
 from __future__ import annotations
 
 import copy
+import hashlib
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from keima import systems
 from keima.systems.encoding import Array
 from keima.systems.network import Network
 
@@ -36,8 +41,8 @@ class Pending(Protocol):
 class Backend(Protocol):
     """Runs one network at one precision. Safe to call from several threads."""
 
-    name: str  # "torch" or "openvino"
-    precision: str  # "f32" or "bf16"
+    name: str  # "torch", "openvino" or "onnx"
+    precision: str  # "f32", "bf16" or "f16"
     device: str  # "cpu" or "cuda"
 
     def submit(self, inputs: Mapping[str, Array]) -> Pending:
@@ -51,6 +56,22 @@ def rows_per_request(points: int, batch_size: int) -> int:
     """How many positions of so many points one request holds: a power of two, at most `batch_size`."""
     wanted = max(1, min(POINTS_PER_REQUEST // points, batch_size))
     return 1 << (wanted.bit_length() - 1)
+
+
+@lru_cache
+def source_digest(backend: str) -> str:
+    """SHA-256 (hex) of the code that decides what a network computes: all files of the systems, and the backend's."""
+    digest = hashlib.sha256(Path(backend).read_bytes())
+    for path in sorted(Path(systems.__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class TensorsOnly(nn.Module):

@@ -36,6 +36,9 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "keima"
 
 
+_ORIGIN = ("pedigree", "encoding", "onnx")
+
+
 def fingerprint(module: nn.Module) -> str:
     """SHA-256 (hex) of everything an `nn.Module` computes with: classes, settings, parameters, buffers.
 
@@ -44,7 +47,7 @@ def fingerprint(module: nn.Module) -> str:
     """
     digest = hashlib.sha256()
     for name, part in module.named_modules():
-        public = sorted(key for key in vars(part) if not key.startswith("_") and key not in ("pedigree", "encoding"))
+        public = sorted(key for key in vars(part) if not key.startswith("_") and key not in _ORIGIN)
         settings = [f"{key}={_describe(vars(part)[key])}" for key in public]
         digest.update(f"{name}: {_describe(type(part))} {settings}\n".encode())
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:

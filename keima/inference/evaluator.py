@@ -21,8 +21,8 @@ from keima.inference.evaluation import Evaluation
 from keima.systems.encoding import Array, Batch, Encoding, LegalMoves, symmetry_names
 from keima.systems.network import Heads, Network
 
-BACKENDS = ("auto", "torch", "openvino")
-PRECISIONS = ("auto", "f32", "bf16")
+BACKENDS = ("auto", "torch", "openvino", "onnx")
+PRECISIONS = ("auto", "f32", "bf16", "f16")
 
 AVERAGE = "average"
 """In place of a symmetry: the mean of the answers under all of the encoding's symmetries."""
@@ -39,15 +39,17 @@ class Evaluator:
 
     Args:
         network: any of the family.
-        backend: "openvino" (CPU), "torch" (CPU or CUDA), or "auto": torch where there is a CUDA device, else OpenVINO.
+        backend: "openvino" (CPU), "torch" (CPU or CUDA), "onnx" (ONNX Runtime on the CPU, with `keima[export]`), or
+            "auto": torch where there is a CUDA device, else OpenVINO.
         precision: "f32"; "bf16", about twice as fast where the processor computes in it (win within 0.02, the same
-            first move on 95 % of positions); "auto" is "f32" everywhere: an answer should not depend on the machine.
+            first move on 95 % of positions); "f16" for an ONNX file that is; "auto" is "f32" everywhere, for an answer
+            should not depend on the machine, except that the backend onnx computes as the network's ONNX file does.
         batch_size: positions evaluated together, at least 1.
         threads: CPU threads in all; None takes every core.
 
     Attributes:
         encoding: the network's, with the options that are bound: whoever encodes for this evaluator does it by this.
-        backend, precision, device: "torch" or "openvino", "f32" or "bf16", "cpu" or "cuda".
+        backend, precision, device: "torch", "openvino" or "onnx"; "f32", "bf16" or "f16"; "cpu" or "cuda".
 
     Raises:
         BadRequest: an unknown backend or precision, a precision this machine does not have, sizes below 1.
@@ -174,6 +176,12 @@ def _open_backend(network: Network, backend: str, precision: str, batch_size: in
     for what, name, known in (("backend", backend, BACKENDS), ("precision", precision, PRECISIONS)):
         if name not in known:
             raise BadRequest(f"unknown {what} {name!r}; choose one of {', '.join(known)}")
+    if backend == "onnx":
+        from keima.inference.onnx_backend import OnnxBackend
+
+        return OnnxBackend(network, precision, batch_size, threads)
+    if precision == "f16":
+        raise BadRequest("float16 is the backend onnx's, for a network from an ONNX file in float16")
     precision = "f32" if precision == "auto" else precision
     if backend == "auto":
         backend = "torch" if torch.cuda.is_available() else "openvino"

@@ -11,22 +11,26 @@ from __future__ import annotations
 import copy
 import hashlib
 import itertools
-import os
 import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache, partial
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import torch
 
-from keima import systems
 from keima.errors import BadRequest
 from keima.inference import cache
-from keima.inference.backend import TensorsOnly, as_tensors, padded, rows_per_request
+from keima.inference.backend import (
+    TensorsOnly,
+    as_tensors,
+    padded,
+    rows_per_request,
+    source_digest,
+    usable_cores,
+)
 from keima.inference.offline import openvino
 from keima.systems.encoding import Array
 from keima.systems.network import Network
@@ -93,16 +97,18 @@ class OpenVINOBackend:
 
     def _streams(self, rows: int) -> int:
         """How many requests are computed at once."""
-        return min(-(-self._batch_size // rows), self._threads or _usable_cores())
+        return min(-(-self._batch_size // rows), self._threads or usable_cores())
 
     def _compile(self, inputs: Mapping[str, Array], rows: int) -> openvino.CompiledModel:
         """The network compiled for these inputs' shapes with `rows` rows, from the disk where it is there."""
         config: dict[str, int | str] = {"NUM_STREAMS": self._streams(rows), "INFERENCE_PRECISION_HINT": self.precision}
         if self._threads is not None:
             config["INFERENCE_NUM_THREADS"] = self._threads
+            if self._threads < usable_cores():  # else OpenVINO binds every evaluator's threads to the same first cores
+                config["ENABLE_CPU_PINNING"] = "NO"
         shapes = {name: (rows, *inputs[name].shape[1:]) for name in self._network.input_names}
         processor = self._core.get_property("CPU", "FULL_DEVICE_NAME")
-        versions = (openvino.__version__, torch.__version__, _source_digest(), processor)
+        versions = (openvino.__version__, torch.__version__, source_digest(__file__), processor)
         parts = (self._fingerprint, versions, sorted(shapes.items()), sorted(config.items()))
         key = hashlib.sha256(repr(parts).encode()).hexdigest()
         if (stored := cache.read(key)) is not None:
@@ -253,19 +259,3 @@ def convert(network: Network, inputs: Mapping[str, Array]) -> openvino.Model:
         model = openvino.convert_model(TensorsOnly(network).eval(), example_input=example)
     model.reshape({i: list(tensor.shape) for i, tensor in enumerate(example)})
     return model
-
-
-@lru_cache(maxsize=1)
-def _source_digest() -> str:
-    """SHA-256 (hex) of the code that decides what a network computes: every file of the systems, and this one."""
-    digest = hashlib.sha256(Path(__file__).read_bytes())
-    for path in sorted(Path(systems.__file__).parent.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def _usable_cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -8,7 +8,8 @@ PyTorch and OpenVINO share every line after the last matrix product.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from types import MappingProxyType, NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
@@ -42,6 +43,14 @@ class Pedigree:
 
 
 @dataclass(frozen=True)
+class OnnxGraph:
+    """The graph of the ONNX file that a network was read from."""
+
+    model: bytes = field(repr=False)  # the file
+    precision: str  # it computes in: "f32" or "f16"
+
+
+@dataclass(frozen=True)
 class Heads:
     """Decoded answers for N positions, float32, in the planes' orientation, for the side to move; None: no head."""
 
@@ -68,6 +77,7 @@ class Network(nn.Module):
     for_playouts: bool = False  # the policy only plays positions out: it neither plays alone nor teaches
     # norm that was folded away → convolution that took it over (`keima.compress.fold`)
     folded: Mapping[str, str] = MappingProxyType({})
+    onnx: OnnxGraph | None = None  # of a network read from an ONNX file
 
     def choices(self, position: Position, policy: Mapping[str, float]) -> list[str]:
         """The moves that the policy alone, without a search, chooses among: those it has a probability for."""
@@ -88,6 +98,18 @@ class Network(nn.Module):
         """`decode` what `forward` returned, on any device and in any precision."""
         arrays = {name: getattr(output, name).float().cpu().numpy() for name in self.output_names}
         return self.decode(arrays, context)
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """The network in evaluation mode for the duration, every module's own mode afterwards."""
+    modes = [(module, module.training) for module in network.modules()]
+    network.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
 
 
 # --- Networks by name -------------------------------------------------------------------------------------------------

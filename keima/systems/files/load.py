@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from keima.errors import BadWeights, UnsupportedNetwork
 from keima.systems.files.contents import FilePath, Format, read_head
 from keima.systems.files.defaults import default_network, with_known_pedigree
+from keima.systems.files.onnx_file import ONNX
 from keima.systems.files.safetensors import SAFETENSORS
 from keima.systems.network import Network
 from keima.systems.system import SYSTEMS, System, system_of
@@ -17,10 +18,12 @@ if TYPE_CHECKING:
     from keima.systems.alphago.rollout import RolloutPolicy
 
 _OWN_ENDING = ".safetensors"
+_FOR_ANY = {_OWN_ENDING: SAFETENSORS, ".onnx": ONNX}
 
 
 def load(path: FilePath) -> Network:
-    """Open a network file: KataGo `.bin.gz`/`.txt.gz`, Lc0 `.pb.gz`, Leela Zero `.txt.gz` or keima `.safetensors`.
+    """Open a network file: KataGo `.bin.gz`/`.txt.gz`, Lc0 `.pb.gz`, Leela Zero `.txt.gz`, keima `.safetensors` or
+    an `.onnx` file that keima wrote (with `keima[export]`).
 
     The file's own content decides its format; the name does not matter. Nothing from the file is executed.
 
@@ -64,21 +67,22 @@ def load_rollout(path: FilePath) -> RolloutPolicy:
 def save(network: Network, path: FilePath) -> None:
     """Write a network in the format the file's name asks for, whole or not at all.
 
-    `.safetensors` takes any registered network; `.bin[.gz]` and `.txt[.gz]` KataGo networks; `.txt[.gz]` Leela Zero
-    networks; `.pb[.gz]` Lc0 networks. The original engines load what is written here.
+    `.safetensors` takes any registered network, and so does `.onnx` (with `keima[export]`); `.bin[.gz]` and `.txt[.gz]`
+    KataGo networks; `.txt[.gz]` Leela Zero networks; `.pb[.gz]` Lc0 networks. The original engines load these.
 
     Raises:
         UnsupportedNetwork: the format cannot hold this network, or the name has no known ending.
         BadWeights: the file cannot be written.
     """
     name = os.fspath(path)
-    if _ends_in(name, _OWN_ENDING):
-        SAFETENSORS.write(network, path)
-        return
+    for ending, own_format in _FOR_ANY.items():
+        if _ends_in(name, ending):
+            own_format.write(network, path)
+            return
     owners = [system for system in _owners() if any(_ends_in(name, ending) for ending in system.endings)]
     if not owners:
         endings = dict.fromkeys(_plain(ending) for system in _owners() for ending in system.endings)
-        message = f"unknown ending of the name; use one of {', '.join([_OWN_ENDING, *endings])}"
+        message = f"unknown ending of the name; use one of {', '.join([*_FOR_ANY, *endings])}"
         raise UnsupportedNetwork(message, source=name)
     own = system_of(network)
     if own not in owners:
@@ -102,6 +106,6 @@ def _owners() -> list[System]:
 
 def _formats(name: str) -> Iterator[Format]:
     """Every format, the likely ones of that name first, so that the others need no import."""
-    yield SAFETENSORS
+    yield from _FOR_ANY.values()
     for system in sorted(_owners(), key=lambda system: not any(_ends_in(name, ending) for ending in system.endings)):
         yield from system.formats

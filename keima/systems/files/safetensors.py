@@ -18,7 +18,8 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, fields
 
 import torch
@@ -50,17 +51,21 @@ def write_safetensors(network: Network, path: FilePath, state: Mapping[str, Tens
         UnsupportedNetwork: the network's class is not registered.
         BadWeights: the file cannot be written.
     """
+    weights = network.state_dict() if state is None else state
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
+    atomic_write(path, _in_order(save_tensors(tensors, to_metadata(network))))
+
+
+def to_metadata(network: Network) -> dict[str, str]:
+    """What a file of keima's says of a network beside its tensors; raises UnsupportedNetwork for an unknown class."""
     contents = {"kind": kind_of(network).name, "config": config_to_json(network)}
     if network.folded:
         contents["folded"] = dict(network.folded)
-    metadata = {
+    return {
         "keima.version": VERSION,
         "keima.network": json.dumps(contents),
         "keima.pedigree": json.dumps({**asdict(network.pedigree), "details": dict(network.pedigree.details)}),
     }
-    weights = network.state_dict() if state is None else state
-    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
-    atomic_write(path, _in_order(save_tensors(tensors, metadata)))
 
 
 def _in_order(data: bytes) -> bytes:
@@ -80,10 +85,18 @@ def read_safetensors(path: FilePath) -> Network:
         BadWeights: a file that is cut short or corrupt, or whose tensors are not exactly the network's.
         UnsupportedNetwork: a safetensors file of another program, of a later version, or of an unknown kind.
     """
+    with blaming(path) as source:
+        data = read_bytes(path)
+        metadata = _metadata(data)
+        return build(metadata, load_tensors(data), source)
+
+
+@contextmanager
+def blaming(path: FilePath) -> Iterator[str]:
+    """The file's name; errors while it is read carry it, whatever raises them."""
     source = os.fspath(path)
-    data = read_bytes(path)
     try:
-        return _decode(data, source)
+        yield source
     except KeimaError as error:
         raise error.at(source=source) from error
     except Exception as error:  # whatever safetensors, or a network of sizes that cannot be, may raise
@@ -93,16 +106,16 @@ def read_safetensors(path: FilePath) -> Network:
 SAFETENSORS = Format("keima's own files (.safetensors)", looks_like_safetensors, read_safetensors, write_safetensors)
 
 
-def _decode(data: bytes, source: str) -> Network:
-    """Make the network without memory for its weights, and once the file's tensors are known to be its own, evaluate it
-    so, which computes shapes and nothing else.
+def build(metadata: Mapping[str, str], tensors: Mapping[str, Tensor], source: str) -> Network:
+    """The network that a file's metadata and tensors make, in evaluation mode; raises as `read_safetensors`.
+
+    It is made without memory for its weights, and once the file's tensors are known to be its own, evaluated so, which
+    computes shapes and nothing else.
     """
-    metadata = _metadata(data)
-    contents = _parse(metadata["keima.network"], "keima.network")
+    contents = parse_json(metadata["keima.network"], "keima.network")
     kind, config, folded = contents.get("kind"), contents.get("config"), contents.get("folded", {})
     if not isinstance(kind, str) or not isinstance(config, dict) or not isinstance(folded, dict):
         raise BadWeights("no kind and configuration", place="keima.network")
-    tensors = load_tensors(data)
     _check_counts(config, tensors)
     with warnings.catch_warnings(), torch.device("meta"), torch.no_grad():
         warnings.simplefilter("ignore")
@@ -122,9 +135,13 @@ def _metadata(data: bytes) -> dict[str, str]:
     length = int.from_bytes(data[:8], "little")
     if len(data) < 8 + length:
         raise BadWeights(f"the header should have {length:,} bytes; the file ends before")
-    metadata = _parse(data[8 : 8 + length], "header").get("__metadata__")
+    return checked(parse_json(data[8 : 8 + length], "header").get("__metadata__"), "a safetensors file")
+
+
+def checked(metadata: object, what: str) -> dict[str, str]:
+    """A file's metadata, after checking that it is keima's and of this version."""
     if not isinstance(metadata, dict) or not isinstance(metadata.get("keima.network"), str):
-        message = "a safetensors file of another program: its header does not say which network it holds"
+        message = f"{what} of another program: its header does not say which network it holds"
         raise UnsupportedNetwork(message)
     if metadata.get("keima.version") != VERSION:
         found = str(metadata.get("keima.version"))[:20]
@@ -136,7 +153,7 @@ def _no_number(text: str) -> float:
     raise ValueError(f"{text} is no number")
 
 
-def _parse(text: str | bytes, place: str) -> Data:
+def parse_json(text: str | bytes, place: str) -> Data:
     """A JSON object."""
     try:
         parsed = json.loads(text, parse_constant=_no_number)
@@ -197,7 +214,7 @@ def _shown(tensor: Tensor) -> str:
 
 def _pedigree(metadata: Mapping[str, str], source: str) -> Pedigree:
     """The pedigree as written; a fresh network now comes from this file."""
-    data = _parse(metadata.get("keima.pedigree", "{}"), "keima.pedigree")
+    data = parse_json(metadata.get("keima.pedigree", "{}"), "keima.pedigree")
     details = data.pop("details", {})
     known = {each.name for each in fields(Pedigree)} - {"details"}
     texts = isinstance(details, dict) and all(isinstance(text, str) for text in (*data.values(), *details.values()))

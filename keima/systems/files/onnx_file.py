@@ -1,0 +1,300 @@
+"""ONNX files: the network's graph for any runtime, and in it everything `keima.load` needs (docs/onnx.md).
+
+`torch.export` draws the graph; batch, and where the network takes boards of several sizes height and width, are free
+in it. Weights lie in it as the module names them (`blocks.0.conv1.weight`) and nothing is folded into them, so that the
+file opens again as the same network; runtimes fold for themselves when they open it. The metadata are those of
+keima's own files (`safetensors.py`), and beside them, to be read by anyone:
+
+    keima.system     "katago", "lc0", ...
+    keima.encoding   the planes it takes, as `keima planes` names them
+    keima.precision  "f32"; "f16": weights and arithmetic in float16, inputs and outputs float32
+    keima.counters   JSON: batches that each batch norm has seen, which no graph needs
+
+Nothing in such a file is executed; files that keep tensors elsewhere are refused, for a path may point anywhere.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from keima.errors import BadRequest, BadWeights, UnsupportedNetwork
+from keima.systems.files.contents import FilePath, Format, atomic_write, read_bytes
+from keima.systems.files.safetensors import blaming, build, checked, parse_json, to_metadata
+from keima.systems.network import Network, OnnxGraph, evaluating
+from keima.systems.registry import example_inputs
+
+if TYPE_CHECKING:
+    import onnx
+
+OPSET = 18
+PRECISIONS = ("f32", "f16")
+_PREFIX = "network."
+_AXES = {0: "N", 2: "H", 3: "W"}
+_CONSTANT = "constant/"  # before names of what is no weight
+_MAX_BYTES = 2**31 - 1  # protobuf's own limit
+_LOUD = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")
+
+
+def export(network: Network, precision: str = "f32") -> bytes:
+    """The network as an ONNX file's bytes: inputs by `input_names`, outputs by `output_names`, float32.
+
+    Raises:
+        BadRequest: an unknown precision, or `keima[export]` is not installed.
+        UnsupportedNetwork: a network that ONNX cannot express, or with weights too large for float16.
+    """
+    if precision not in PRECISIONS:
+        raise BadRequest(f"unknown precision {precision!r}; an ONNX file has one of {', '.join(PRECISIONS)}")
+    _onnx()
+    metadata = {
+        **to_metadata(network),
+        "keima.system": network.system,
+        "keima.encoding": network.encoding.name,
+        "keima.precision": precision,
+    }
+    module = _Traced(network, precision)
+    sizes = any_size(network)
+    with _quiet():
+        try:
+            model = _draw(module, sizes)
+        except Exception as error:  # whatever the exporter may raise
+            raise UnsupportedNetwork(f"cannot be drawn as an ONNX graph: {error}") from error
+    metadata["keima.counters"] = json.dumps(_complete(model, module.network))
+    _name_axes(model, sizes)
+    model.producer_name, model.producer_version = "keima", metadata["keima.version"]
+    model.graph.name = network.pedigree.name
+    for key, value in sorted(metadata.items()):
+        model.metadata_props.add(key=key, value=value)
+    if model.ByteSize() > _MAX_BYTES:
+        raise UnsupportedNetwork(f"{model.ByteSize():,} bytes; an ONNX file holds at most 2 GiB")
+    data: bytes = model.SerializeToString(deterministic=True)
+    return data
+
+
+def any_size(network: Network) -> bool:
+    """Whether the network takes boards of other sizes than its encoding's full one: found by trying one."""
+    height, width = network.encoding.board
+    room = network.encoding.room(1, (height - 1, width - 2)).inputs
+    inputs = [torch.zeros(room[name].shape) for name in network.input_names]
+    with evaluating(network), torch.no_grad():
+        try:
+            network(*inputs)
+        except (RuntimeError, IndexError):
+            return False
+    return True
+
+
+def write_onnx(network: Network, path: FilePath, precision: str = "f32") -> None:
+    """Write a network as an ONNX file, whole or not at all; raises as `export`, and BadWeights where it cannot be."""
+    atomic_write(path, export(network, precision))
+
+
+def read_onnx(path: FilePath) -> Network:
+    """The network in an ONNX file that keima wrote, in evaluation mode; the backend "onnx" runs the file's own graph.
+
+    Raises:
+        BadRequest: `keima[export]` is not installed.
+        BadWeights: a file that is cut short or corrupt, or whose tensors are not exactly the network's.
+        UnsupportedNetwork: an ONNX file of another program, or of a later version.
+    """
+    with blaming(path) as source:
+        data = read_bytes(path, _MAX_BYTES)
+        model = _parse(data)
+        metadata = checked(_metadata(model), "an ONNX file")
+        precision = metadata.get("keima.precision", "f32")
+        network = build(metadata, _weights(model), source)
+        _check_ends(model, network)
+        network.onnx = OnnxGraph(data, precision)
+        return network
+
+
+def holds(graph: OnnxGraph, network: Network) -> bool:
+    """Whether the graph still computes with the network's weights, which may have been trained since."""
+    found = _weights(_parse(graph.model))
+    state = network.state_dict()
+    half = graph.precision == "f16"
+    return all(torch.equal((now.half().float() if half else now).cpu(), found[name]) for name, now in state.items())
+
+
+def looks_like_onnx(data: bytes) -> bool:
+    """Is this the beginning of an ONNX model: its version of the format, then its producer's name?"""
+    return len(data) > 4 and data[0] == 0x08 and 3 <= data[1] < 0x20 and data[2] == 0x12
+
+
+ONNX = Format("ONNX files that keima wrote (.onnx)", looks_like_onnx, read_onnx, write_onnx)
+
+
+# --- Writing ----------------------------------------------------------------------------------------------------------
+
+
+class _Traced(nn.Module):
+    """A network that returns a plain tuple, as `TensorsOnly`; in float16 between float32 ends where that is wanted."""
+
+    def __init__(self, network: Network, precision: str) -> None:
+        super().__init__()
+        self.half_inside = precision == "f16"
+        self.network = _halved(network) if self.half_inside else network
+        self.names = network.output_names
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """Inputs in the order of `input_names` → outputs [N, ...] in the order of `output_names`, all float32."""
+        output = self.network(*([each.half() for each in inputs] if self.half_inside else inputs))
+        return tuple(getattr(output, name).float() for name in self.names)
+
+
+def _halved(network: Network) -> Network:
+    """A copy in float16."""
+    half = copy.deepcopy(network).half()
+    for name, tensor in half.state_dict().items():
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            message = "too large for float16; fold the network first (keima compress fold), or write it in f32"
+            raise UnsupportedNetwork(message, place=name)
+    return half
+
+
+def _draw(module: _Traced, sizes: bool) -> onnx.ModelProto:
+    """The module's graph, what follows from shapes alone worked out, weights by their own names."""
+    from onnxscript import optimizer
+
+    network = module.network
+    examples = example_inputs(network, 2)
+    if sizes:  # height and width that differ, lest they be taken for one number
+        height, width = network.encoding.board
+        examples["planes"] = examples["planes"][:, :, : height - 1, : width - 2].contiguous()
+    free = [[0, 2, 3] if sizes and name == "planes" else [0] for name in examples]
+    shapes = tuple(dict.fromkeys(axes, torch.export.Dim.DYNAMIC) for axes in free)
+    with evaluating(module):
+        program = torch.onnx.export(
+            module,
+            tuple(examples.values()),
+            input_names=list(examples),
+            output_names=list(module.names),
+            dynamic_shapes=(shapes,),
+            opset_version=OPSET,
+            dynamo=True,
+            optimize=False,
+            verbose=False,
+        )
+    assert program is not None
+    weights, state = set(program.model.graph.initializers), network.state_dict()
+
+    def follows_from_shapes(node: object) -> bool | None:
+        inputs = getattr(node, "inputs", ())
+        return False if any(each is not None and each.name in weights for each in inputs) else None
+
+    optimizer.fold_constants(program.model, onnx_shape_inference=False, should_fold=follows_from_shapes)
+    optimizer.remove_unused_nodes(program.model)
+    for value in list(program.model.graph.initializers.values()):
+        name = str(value.name).removeprefix(_PREFIX)
+        value.name = name if name in state else f"{_CONSTANT}{name}"
+    for node in program.model.graph:  # where in the source each came from: longer than the graph itself
+        node.metadata_props.clear()
+    model: onnx.ModelProto = program.model_proto
+    return model
+
+
+def _complete(model: onnx.ModelProto, network: Network) -> dict[str, int]:
+    """Weights the graph has no use for, as a head for training alone, lie in it too; counters are returned."""
+    from onnx import numpy_helper
+
+    there = {tensor.name for tensor in model.graph.initializer}
+    rest = {name: tensor.cpu() for name, tensor in network.state_dict().items() if name not in there}
+    counters = {name: int(tensor) for name, tensor in rest.items() if tensor.dtype == torch.int64 and tensor.ndim == 0}
+    for name in rest.keys() - counters.keys():
+        model.graph.initializer.append(numpy_helper.from_array(rest[name].numpy(), name))
+    return counters
+
+
+def _name_axes(model: onnx.ModelProto, sizes: bool) -> None:
+    """N, H and W in place of the exporter's names for free axes; nothing said of shapes between."""
+    planes = model.graph.input[0].type.tensor_type.shape.dim
+    names = {planes[axis].dim_param: name for axis, name in _AXES.items() if axis == 0 or sizes}
+    for value in (*model.graph.input, *model.graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            for old, new in names.items():
+                if old in dim.dim_param:
+                    dim.dim_param = dim.dim_param.replace(old, new)
+    del model.graph.value_info[:]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporter without its warnings and log lines, and without gradients."""
+    loggers = [logging.getLogger(name) for name in _LOUD]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+# --- Reading ----------------------------------------------------------------------------------------------------------
+
+
+def _onnx() -> None:
+    """Raise BadRequest where what ONNX files need is not installed."""
+    try:
+        import onnx  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        message = f"ONNX files need more than keima itself: pip install 'keima[export]' ({error})"
+        raise BadRequest(message) from error
+
+
+def _parse(data: bytes) -> onnx.ModelProto:
+    """The model, checked by `onnx.checker`, all of its tensors in the file itself."""
+    _onnx()
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.load_model_from_string(data)
+    except DecodeError as error:
+        raise BadWeights("not an ONNX file, or cut short; write it again or download it again") from error
+    for tensor in model.graph.initializer:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
+            raise UnsupportedNetwork("keeps its numbers in another file; keima reads whole files", place=tensor.name)
+    try:
+        onnx.checker.check_model(model)
+    except onnx.checker.ValidationError as error:
+        raise BadWeights(f"not a valid ONNX model: {error}") from error
+    return model
+
+
+def _metadata(model: onnx.ModelProto) -> dict[str, str]:
+    return {each.key: each.value for each in model.metadata_props}
+
+
+def _weights(model: onnx.ModelProto) -> dict[str, Tensor]:
+    """The network's tensors by the module's names, weights as float32, counters among them."""
+    from onnx import numpy_helper
+
+    found: dict[str, Tensor] = {}
+    for tensor in model.graph.initializer:
+        if not tensor.name.startswith(_CONSTANT):
+            array = torch.from_numpy(numpy_helper.to_array(tensor).copy())
+            found[tensor.name] = array.float() if array.dtype == torch.float16 else array
+    counters = parse_json(_metadata(model).get("keima.counters", "{}"), "keima.counters")
+    return found | {name: torch.tensor(count, dtype=torch.int64) for name, count in counters.items()}
+
+
+def _check_ends(model: onnx.ModelProto, network: Network) -> None:
+    """The graph's inputs and outputs are the network's, by name and in order."""
+    pairs = ((model.graph.input, network.input_names), (model.graph.output, network.output_names))
+    for found, wanted in pairs:
+        names = tuple(each.name for each in found)
+        if names != wanted:
+            raise BadWeights(f"the graph has {', '.join(names)} where the network has {', '.join(wanted)}")
