@@ -36,8 +36,8 @@ class DefaultNetwork:
 
 
 CHESS_CAUTION = (
-    "The judge is keima's own small chess network, a beginner: much of what it blames is no mistake, and it misses "
-    "some. For a second opinion add --judge uci:stockfish; for a better judge, --net and --visits."
+    "The judge is keima's own small chess network, a beginner: a third of what it blames is no mistake, and it "
+    "misses most that are. For a second opinion add --judge uci:stockfish; for a better judge, --net and --visits."
 )
 
 DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
