@@ -1,6 +1,7 @@
-"""A wheel holds, beside the sources, machine code of the kernels: the first search waits for no compiler."""
+"""A wheel holds, beside the sources, recipes and machine code of the kernels: no first search waits for a compiler."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -14,6 +15,13 @@ class BuildWithKernels(build_py):
     def run(self) -> None:
         """Build."""
         super().run()
+        if not self.editable_mode:
+            left_out = shutil.ignore_patterns("logs", "__pycache__")
+            for folder in ("recipes", "examples"):
+                target = os.path.join(self.build_lib, "keima", "shipped", folder)
+                shutil.copytree(
+                    folder, target, ignore=shutil.ignore_patterns("logs", "__pycache__"), dirs_exist_ok=True
+                )
         root = os.path.abspath("." if self.editable_mode else self.build_lib)
         subprocess.run([sys.executable, "-m", "keima.precompile"], cwd=root, check=False)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 EXAMPLES = """Examples:
 
 \b
+  keima bench
   keima bench --net kata1-b6c96.bin.gz
   keima bench --net maia-1900.pb.gz --batch 8 --precision bf16
   keima bench --net kata1-b18c384nbt.bin.gz --backend torch --batch 256     on a GPU where there is one
@@ -56,7 +57,9 @@ WARM_UP = 0.1
 @app.callback(epilog=EXAMPLES)
 def bench(
     context: Context,
-    net: Annotated[str | None, Option(metavar="NET", help="Network file (required).")] = None,
+    net: Annotated[
+        str | None, Option(metavar="NET", help="Network file; keima's own of each game if not given.")
+    ] = None,
     batch: Annotated[list[int] | None, Option(min=1, help="Batch sizes; 1, 8 and 16 if not given.")] = None,
     precision: Annotated[list[str] | None, Option(help="f32, bf16; both if not given.")] = None,
     backend: Annotated[str, Option(help="openvino or torch.")] = "openvino",
@@ -66,9 +69,20 @@ def bench(
     """Measure encoding and evaluation, beside what the backend alone gives for the same network."""
     if context.invoked_subcommand is not None:
         return
-    if net is None:
-        raise BadRequest("name the network to measure with: --net FILE")
-    network = common.open_network(net)
+    from keima.systems.files.defaults import DEFAULT_NETWORKS
+
+    for path in DEFAULT_NETWORKS if net is None else [net]:
+        _print_table(common.open_network(path), backend, precision, batch, seconds, rounds)
+
+
+def _print_table(
+    network: Network,
+    backend: str,
+    precision: list[str] | None,
+    batch: list[int] | None,
+    seconds: float,
+    rounds: int,
+) -> None:
     positions = middle_game(network.encoding.game, 64)
     print(f"{network.pedigree.name} ({network.system})")
     encode = timed(lambda: network.encoding.encode(positions), len(positions))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Exit, Option, Typer, echo
 
-from keima.cli import analysis, bench, convert, eval, gtp, match, planes, review, show, uci, web
+from keima.cli import analysis, bench, convert, eval, gtp, match, planes, recipes, review, show, uci, web
 from keima.cli.common import Group
 from keima.cli.training import compress, data, selfplay, study, train
 
@@ -50,13 +50,14 @@ _VERBS = (
     ("planes", planes.planes, planes.EXAMPLES, "The input planes of positions."),
     ("show", show.show, show.EXAMPLES, "What a network is made of; its policy drawn."),
     ("convert", convert.convert, convert.EXAMPLES, "Write a network in another file format."),
+    ("recipes", recipes.recipes, recipes.EXAMPLES, "Recipes and examples that came along: list, copy."),
     ("train", train.train, train.EXAMPLES, "Train a network by a recipe, or go on from a file."),
     ("study", study.study, study.EXAMPLES, "Train variants under one budget and compare them."),
 )
 for _name, _verb, _examples, _short in _VERBS:
     app.command(_name, epilog=_examples, short_help=_short)(_verb)
 app.add_typer(bench.app, name="bench", short_help="How fast it is here, beside the limit.")
-app.add_typer(data.app, name="data", short_help="Game stores for training: import, play, info, split.")
+app.add_typer(data.app, name="data", short_help="Game stores: import, play, info, score, export, split.")
 app.add_typer(selfplay.app, name="selfplay", short_help="Learn from zero: networks from their own games by search.")
 app.add_typer(compress.app, name="compress", short_help="Make a network smaller: fold, prune, distill.")
 

@@ -35,6 +35,12 @@ PLAY_EXAMPLES = """Examples:
   keima data play kata1-b6c96.bin.gz -o nine.parquet --games 1000 --size 9
   keima data play strong.bin.gz weak.safetensors -o games.parquet --temperature 0.8 --rules tromp-taylor
 """
+SCORE_EXAMPLES = """Examples:
+
+\b
+  keima data score maia-1500.pb.gz test.parquet
+  keima data score runs/mine/network.pb.gz test.parquet --positions 20000 --json
+"""
 SPLIT_EXAMPLES = """Examples:
 
 \b
@@ -146,6 +152,24 @@ def info(
             return
         for name, value in found.items():
             stream.write(f"{name.replace('_', ' '):<16}{_shown(value)}\n")
+
+
+@app.command("score", epilog=SCORE_EXAMPLES)
+def score(
+    net: common.NetArgument,
+    store: StoreArgument,
+    positions: Annotated[int, Option(min=1, help="How many; the same ones for every network.")] = 4096,
+    as_json: Annotated[bool, Option("--json", help="As JSON, with phases of the game and calibration.")] = False,
+    output: common.Output = "-",
+) -> None:
+    """How well a network guesses the games of a store: first moves, results, and how far off it is."""
+    from keima.training.data.store import GameStore
+    from keima.training.distill.comparison import evaluate_on
+
+    network = common.open_network(net)
+    found = evaluate_on(network, GameStore.open(store), positions)
+    with common.open_output(output) as stream:
+        stream.write(json.dumps(found.to_json(), indent=2) + "\n" if as_json else f"{net}: {found.summary()}\n")
 
 
 @app.command("export", epilog=EXPORT_EXAMPLES)

@@ -203,11 +203,13 @@ class StoreWriter:
 
 
 def check_output(path: Path | str) -> None:
-    """Refuse, before any work, a store that is no `.parquet` or in no folder. Raises BadRequest."""
+    """Make a store's folder, before any work. Raises BadRequest: no `.parquet`, or a folder that cannot be made."""
     if Path(path).suffix != ".parquet":
         raise BadRequest("a game store's name must end in .parquet", source=str(path))
-    if not Path(path).absolute().parent.is_dir():
-        raise BadRequest("there is no such folder to write into", source=str(path))
+    try:
+        Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadRequest(f"its folder cannot be made: {error.strerror or error}", source=str(path)) from error
 
 
 @contextmanager

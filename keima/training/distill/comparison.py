@@ -46,6 +46,22 @@ def first_board(games: GameStore, network: Network) -> tuple[int, int]:
     return width, height
 
 
+def evaluate_on(
+    network: Network, games: GameStore | FlatGames, positions: int = 4096, chosen: PositionFilter | None = None
+) -> Evaluation:
+    """How well a network in evaluation mode guesses about so many positions of games, the same ones for every network.
+
+    Raises:
+        BadRequest: the games and the network do not fit.
+    """
+    targets = frozenset({"policy", "value"})
+    with Loader(
+        games, network.encoding, _BATCH, seed=_SEED, symmetries=False, targets=targets, positions=chosen
+    ) as made:
+        count = max(1, min(positions, made.positions) // _BATCH)
+        return report(tally_batches(network, (next(made).torch() for _ in range(count)), nullcontext))
+
+
 def standing(
     network: Network,
     games: GameStore | FlatGames,
@@ -60,18 +76,13 @@ def standing(
     Raises:
         BadRequest: the games and the network do not fit.
     """
-    targets, encoding = frozenset({"policy", "value"}), network.encoding
-    with Loader(
-        games, encoding, _BATCH, seed=_SEED, symmetries=False, targets=targets, positions=chosen, also=encoding
-    ) as made:
-        count = max(1, min(positions, made.positions) // _BATCH)
-        tally = tally_batches(network, (next(made).torch() for _ in range(count)), nullcontext)
-        made.seek(0)
+    evaluation, encoding = evaluate_on(network, games, positions, chosen), network.encoding
+    with Loader(games, encoding, _BATCH, symmetries=False, targets=(), positions=chosen, also=encoding) as made:
         batch = next(made).also
     assert batch is not None
     speed = _per_second(network, batch, precision, seconds)
     parameters = sum(parameter.numel() for parameter in network.parameters())
-    return Standing(network.pedigree.name, parameters, report(tally), speed)
+    return Standing(network.pedigree.name, parameters, evaluation, speed)
 
 
 def _per_second(network: Network, batch: Batch, precision: str, seconds: float) -> float:

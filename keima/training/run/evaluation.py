@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 
 from keima.games.game import GAMES
-from keima.plain import Data
+from keima.plain import Data, Fields
 from keima.systems.encoding import decoding_context
 from keima.systems.network import Heads, Network
 from keima.systems.targets import TensorBatch
@@ -146,6 +146,15 @@ class Evaluation:
         words = [f"{name} {value:.2%}" for name, value in shares.items() if value is not None]
         words += [f"{name} {value:.4f}" for name, value in numbers.items() if value is not None]
         return f"{self.positions:,} held-out positions: {', '.join(words)}"
+
+
+def change(before: Fields, after: Fields) -> str:
+    """One line for people: what a training brought, from two evaluations' `to_json` on the same positions."""
+    shares, numbers = ("top1", "top5", "value_accuracy"), ("cross_entropy", "value_mse")
+    both = [name for name in (*shares, *numbers) if name in before and name in after]
+    kinds = {name: ".2%" if name in shares else ".4f" for name in both}
+    words = [f"{name} {before[name]:{kinds[name]}} → {after[name]:{kinds[name]}}" for name in both]
+    return f"held-out games, before → after: {', '.join(words)}"
 
 
 def report(tally: Tally) -> Evaluation:

@@ -2,7 +2,7 @@
 
     step      batches from the loader, loss, gradient, clipping, optimizer, running average
     log       every `log_every` steps one line of metrics.jsonl
-    evaluate  every `evaluate_every` steps, on the held-out games
+    evaluate  every `evaluate_every` steps, on the held-out games; a network of a file also before the first step
     keep      every `checkpoint_every` steps a checkpoint, after the lines and the evaluation of its step
     publish   in self-play, every generation a checkpoint and its network (`keima.training.run.sources.Cycle`)
 
@@ -37,7 +37,7 @@ from keima.systems.files.load import save
 from keima.systems.network import Network
 from keima.systems.system import system_of
 from keima.training.run import checkpoint as checkpoints
-from keima.training.run.evaluation import Evaluation, report, tally_batches
+from keima.training.run.evaluation import Evaluation, change, report, tally_batches
 from keima.training.run.metrics import Metrics, draw_plots
 from keima.training.run.objective import TOTAL, TrainingStep, Whole, checkpoint_trunk, share_batch_norms
 from keima.training.run.optimizer import RunningAverage, make_optimizer, multiplier
@@ -186,6 +186,8 @@ class Trainer:
         cycle, goes_on = self.sources.cycle, True
         if self._ends_generation():
             self._publish()
+        if self.step == 0 and self.recipe.network.source:
+            self._evaluate()
         while self.step < self.total:
             if cycle is not None and (goes_on or self.step % cycle.every == 0):
                 started, goes_on = time.perf_counter(), False
@@ -263,6 +265,7 @@ class Trainer:
         if self.first:
             self.network.eval()
             with self._averaged():
+                self._tell_change()
                 try:
                     save(self.network, path)
                 except UnsupportedNetwork as error:
@@ -272,6 +275,12 @@ class Trainer:
             checkpoints.free_reserve(self.folder)
         self.fabric.barrier()
         return Result(self.step, path, self.evaluation)
+
+    def _tell_change(self) -> None:
+        """Say what going on from a network brought: the held-out figures before the first step and after the last."""
+        known = [line for line in (self.metrics.lines if self.metrics else ()) if "evaluation" in line]
+        if len(known) > 1 and known[0]["step"] == 0:
+            self.watcher.say(change(known[0]["evaluation"], known[-1]["evaluation"]))
 
     def _averaged(self) -> AbstractContextManager[None]:
         return nullcontext() if self.average is None else self.average.applied(self.network)

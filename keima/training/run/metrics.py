@@ -48,7 +48,7 @@ class Metrics:
     def __init__(self, folder: Path, step: int) -> None:
         """Open for a run that goes on from a step (0 for a fresh one); later lines are cut off."""
         self.path = folder / FILE
-        self.lines = [line for line in read_metrics(self.path) if line["step"] <= step]
+        self.lines = [line for line in read_metrics(self.path) if step and line["step"] <= step]
         with replacing(self.path, "w") as stream:
             stream.writelines(json.dumps(line) + "\n" for line in self.lines)
         self._stream = self.path.open("a", encoding="utf-8")
@@ -88,6 +88,10 @@ INK, BLUE, ORANGE, GREEN, PALE = "#333333", "#2f6db5", "#c8642b", "#3f8f5a", "#d
 COLOURS = (BLUE, ORANGE, GREEN, "#8a5aa8", "#b0892c", "#5a9fa8", "#a84f6e", "#777777")
 """For lines beside one another, in this order."""
 _SHARES = (("top1", BLUE), ("top5", GREEN), ("value_accuracy", ORANGE))
+_ERRORS = (("cross_entropy", "cross-entropy (nats)", BLUE), ("value_mse", "value MSE", ORANGE))
+"""Each on an axis of its own, which need not begin at 0: what a training brings is a small part of either."""
+_APART = 8
+"""Losses further apart than so many times are not seen side by side on a linear axis."""
 _NOT_TERMS = (
     *("step", "positions", "games", "learning_rate", "positions_per_second", "games_per_second", "evaluation"),
     *("generation", "window", "games_played"),
@@ -112,12 +116,13 @@ def draw_plots(folder: str | os.PathLike[str], lines: Sequence[Fields]) -> list[
     return drawn
 
 
-def _figure() -> tuple[Figure, list[Axes]]:
+def _figure(panels: int = 2) -> tuple[Figure, list[Axes]]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
-    axes = list(figure.subplots(1, 2))
+    figure = Figure(figsize=(5.5 * panels, 4.2), layout="constrained")
+    axes = list(figure.subplots(1, panels))
     for each in axes:
+        each.xaxis.set_major_formatter("{x:,g}")
         each.spines[["top", "right"]].set_visible(False)
         each.grid(color=PALE, linewidth=0.6)
         each.set_axisbelow(True)
@@ -136,12 +141,15 @@ def _losses(lines: Sequence[Fields]) -> Figure:
     plot_losses(left, lines)
     left.set(title="Training loss and its terms", xlabel="step")
     right.plot(steps, [line["learning_rate"] for line in lines], color=BLUE, linewidth=1.4)
-    right.set(title="Learning rate", xlabel="step", yscale="log")
+    right.set(title="Learning rate", xlabel="step", ylim=(0, None))
+    right.yaxis.set_major_formatter("{x:g}")
     return figure
 
 
 def plot_losses(axes: Axes, lines: Sequence[Fields]) -> None:
-    """Plot the loss and its terms by step."""
+    """Plot the loss and its terms by step; on a logarithmic axis where they are of different size."""
+    from matplotlib.ticker import LogLocator
+
     steps = [line["step"] for line in lines]
     terms = [name for name in lines[-1] if name not in _NOT_TERMS]
     terms.sort(key=lambda name: name != TOTAL)
@@ -149,22 +157,32 @@ def plot_losses(axes: Axes, lines: Sequence[Fields]) -> None:
         numbers = [line.get(name, float("nan")) for line in lines]
         colour = INK if name == TOTAL else COLOURS[index % len(COLOURS)]
         axes.plot(steps, numbers, color=colour, linewidth=1.2, label=name)
+    last = [lines[-1][name] for name in terms]
+    if min(last, default=0) > 0 and max(last) > _APART * min(last):
+        axes.set_yscale("log", subs=())
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=12))
+        axes.yaxis.set_major_formatter("{x:g}")
     axes.legend(frameon=False, fontsize=8)
 
 
 def _learning(lines: Sequence[Fields]) -> Figure:
-    figure, (left, right) = _figure()
+    figure, (left, *others) = _figure(3)
     steps = [line["step"] for line in lines]
     for name, colour in _SHARES:
         _curve(left, steps, lines, name, colour)
-    left.set(title="Held-out games: shares", xlabel="step", ylim=(0, 1))
-    for name, colour in (("cross_entropy", BLUE), ("value_mse", ORANGE)):
-        _curve(right, steps, lines, name, colour)
-    right.set(title="Held-out games: cross-entropy (nats), value MSE", xlabel="step", ylim=(0, None))
-    for axes in (left, right):
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(frameon=False, fontsize=8)
+    left.set(title="Held-out games: shares", xlabel="step")
+    left.yaxis.set_major_formatter(_percent)
+    if left.get_legend_handles_labels()[0]:
+        left.legend(frameon=False, fontsize=8)
+    for axes, (name, title, colour) in zip(others, _ERRORS, strict=True):
+        _curve(axes, steps, lines, name, colour)
+        axes.set(title=f"Held-out games: {title}", xlabel="step")
+        axes.yaxis.set_major_formatter("{x:g}")
     return figure
+
+
+def _percent(share: float, _tick: int | None = None) -> str:
+    return f"{100 * share:.3g} %"
 
 
 def _curve(axes: Axes, steps: Sequence[int], lines: Sequence[Fields], name: str, colour: str) -> None:
@@ -183,6 +201,7 @@ def _last_evaluation(line: Fields) -> Figure:
         if points:
             left.plot(*zip(*points, strict=True), color=colour, marker="o", markersize=3, linewidth=1.4, label=name)
     left.set(title=f"By phase, step {line['step']:,}", xlabel="from ply", ylim=(0, 1))
+    left.yaxis.set_major_formatter(_percent)
     left.legend(frameon=False, fontsize=8)
     right.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle="--")
     for name, colour in (("policy", BLUE), ("value", ORANGE)):

@@ -13,7 +13,7 @@ import torch
 from keima.errors import BadRequest, KeimaError
 from keima.systems.files.defaults import find_network
 from keima.systems.files.load import load
-from keima.systems.network import Network
+from keima.systems.network import Network, Pedigree
 from keima.systems.registry import create
 from keima.training.data.batches import PositionFilter
 from keima.training.data.store import GameStore
@@ -82,6 +82,8 @@ def build_network(recipe: Recipe) -> Network:
     """
     source = recipe.network.source
     network = load_network(recipe, "network.from", source) if source else _create(recipe)
+    if source:
+        network.pedigree = descendant(network.pedigree, recipe.run.total_steps)
     if "metadata" in network.input_names:
         key = "network.from" if source else "network.name"
         raise recipe.error(key, "takes a player's profile with each position, which games in a store do not have")
@@ -95,6 +97,13 @@ def build_network(recipe: Recipe) -> Network:
     if not any(parameter.requires_grad for parameter in network.parameters()):
         raise recipe.error("network.freeze", "freezes every parameter; nothing is left to train")
     return network.train()
+
+
+def descendant(parent: Pedigree, steps: int) -> Pedigree:
+    """Of a network trained on from another: its licence stays; what its file says of its own training does not."""
+    details = {"parent": parent.name, "parent_sha256": parent.sha256, "training_steps": str(steps)}
+    details = {name: text for name, text in details.items() if text}
+    return Pedigree(f"{parent.name}-finetuned", "trained", licence=parent.licence, details=details)
 
 
 def _create(recipe: Recipe) -> Network:
