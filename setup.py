@@ -19,9 +19,7 @@ class BuildWithKernels(build_py):
             left_out = shutil.ignore_patterns("logs", "__pycache__")
             for folder in ("recipes", "examples"):
                 target = os.path.join(self.build_lib, "keima", "shipped", folder)
-                shutil.copytree(
-                    folder, target, ignore=shutil.ignore_patterns("logs", "__pycache__"), dirs_exist_ok=True
-                )
+                shutil.copytree(folder, target, ignore=left_out, dirs_exist_ok=True)
         root = os.path.abspath("." if self.editable_mode else self.build_lib)
         subprocess.run([sys.executable, "-m", "keima.precompile"], cwd=root, check=False)
 

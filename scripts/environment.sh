@@ -13,6 +13,26 @@ find_python() {
     return 1
 }
 
+# On Linux most indexes' PyTorch brings CUDA (6 GB on the disk); keima needs none of it. KEIMA_TORCH=cuda asks for it.
+# In turn: the index's own CPU build; the CPU build from where PyTorch keeps it, which uv knows; the index's plain build if
+# it brings no CUDA. Otherwise nothing is installed.
+install_torch() {
+    if [ "${KEIMA_TORCH:-cpu}" != cpu ] || [ "$(uname -s)" != Linux ] || "$PYTHON" -c 'import torch' 2>/dev/null; then
+        return
+    fi
+    version=$(sed -n 's/^torch==//p' constraints.txt)
+    "$PYTHON" -m pip install $quiet -c constraints.txt "torch==$version+cpu" 2>/dev/null && return
+    "$PYTHON" -m pip install $quiet uv && "$PYTHON" -m uv pip install --quiet --python "$PYTHON" --torch-backend cpu \
+        --no-deps "torch==$version" && return
+    planned=$("$PYTHON" -m pip install $quiet --dry-run --report - -c constraints.txt "torch==$version") || return
+    case "$planned" in
+        *'"nvidia'*)
+            echo "no CPU build of PyTorch can be reached, and the one that can brings CUDA, 6 GB." >&2
+            echo "KEIMA_TORCH=cuda $0 takes it; or install a CPU build into .venv yourself and start again." >&2
+            exit 2 ;;
+    esac
+}
+
 setup_environment() {
     extras=$1
     if [ ! -x .venv/bin/python ]; then
@@ -27,7 +47,9 @@ setup_environment() {
     stamp=.venv/keima-installed${extras:+-$extras}
     if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
         echo "installing keima and what it needs into .venv (once, some minutes) ..." >&2
-        "$PYTHON" -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".${extras:+[$extras]}"
+        quiet="--quiet --disable-pip-version-check"
+        install_torch
+        "$PYTHON" -m pip install $quiet -c constraints.txt -e ".${extras:+[$extras]}"
         "$PYTHON" -m keima.precompile || true  # otherwise their first use compiles them
         echo "$wanted" > "$stamp"
     fi
