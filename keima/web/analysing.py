@@ -60,15 +60,8 @@ class Analysing:
             offered = self.choose(mover.network, f"networks.{number}.network")
             if "value" not in offered.gives:
                 raise m.BadMessage(f"{offered.name} judges no position; ask for its policy", f"networks.{number}")
-            old = next(
-                (
-                    one
-                    for one in self._columns
-                    if (one.mover.network, one.mover.profile) == (mover.network, mover.profile)
-                ),
-                None,
-            )
-            columns.append(_Column(mover, offered, old.kept if old else Kept()))
+            same = [one.kept for one in self._columns[number : number + 1] if one.offered is offered]
+            columns.append(_Column(mover, offered, same[0] if same else Kept()))
         self.stop()
         self._columns = columns  # none runs yet
         self._ownership, self._every = request.ownership, request.every

@@ -121,8 +121,5 @@ def _matches(game: Data, request: m.Library) -> bool:
         and all(word in everything for word in request.text.lower().split())
         and request.player.lower() in " ".join(game["players"].values()).lower()
         and game["result"].lower().startswith(request.result.lower())
-        and (
-            request.opening.lower() in game["event"].lower()
-            or game["opening"].lower().startswith(request.opening.lower())
-        )
+        and game["opening"].lower().startswith(" ".join(request.opening.lower().split()))
     )

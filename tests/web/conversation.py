@@ -81,7 +81,7 @@ class Served:
     @contextmanager
     def page(self, query: str = "", **options: Any) -> Iterator[Page]:
         """Open a socket as a page does."""
-        with connect(f"ws://127.0.0.1:{self.port}/ws{query}", max_size=1 << 25, **options) as socket:
+        with connect(f"ws://127.0.0.1:{self.port}/ws{query}", max_size=1 << 25, open_timeout=60, **options) as socket:
             yield Page(socket)
 
 
