@@ -18,6 +18,7 @@ export const TEXTS = {
   "grade.good": "good", "grade.inaccuracy": "inaccuracy", "grade.mistake": "mistake", "grade.blunder": "blunder", "grade.choice": "the {judge}'s first choice",
   "judge.search": "search", "judge.network": "network",
   "head.against": "against", "head.searched": "judged by {network} with {visits} visits", "head.judged": "judged by {network}",
+  "second.good": "{name} sees no mistake here.", "second.blames": "{name}: {grade}, {n} centipawns lost; better {best}.",
   "now.start": "Start", "now.before": "Before the first move", "now.help": "Use the arrow keys, or click in the graph or in a list.",
   "now.share": "{visits} of {all} visits", "now.choice": "The search's choice, with {share}; policy {prior}.", "now.preferred": "The search preferred {best} ({visits} visits); this move got {share}, policy {prior}.",
   "now.first": "The network gave this move {prior}, its first choice.", "now.ranked": "The network preferred {best} ({best_prior}); this move ranks {rank} with {prior}.",

@@ -7,8 +7,14 @@ const GRADES = { good: "good", inaccuracy: "slip", mistake: "error", blunder: "b
 const ICONS = { first: "M5 4v12M15 4l-7 6 7 6z", prev: "M13 4l-7 6 7 6z", next: "M7 4l7 6-7 6z", last: "M15 4v12M5 4l7 6-7 6z" };
 const KEYS = { ArrowLeft: "prev", ArrowRight: "next", ArrowUp: "prevbad", ArrowDown: "nextbad", Home: "first", End: "last", PageUp: "back10", PageDown: "next10", "[": "lineback", "]": "lineon" };
 
-export const isBad = (move) => Boolean(move.grade) && move.grade !== "good";
-const gradeClass = (move) => GRADES[move.grade] || "";
+const bySecond = (move) => Boolean(move.second) && move.second.grade !== "good";
+export const isBad = (move) => (Boolean(move.grade) && move.grade !== "good") || bySecond(move);
+// What a move is called: the second judge's word goes first; what it does not blame gets a question mark.
+const gradeOf = (move) => (bySecond(move) ? move.second.grade : move.grade);
+const gradeWords = (move) => t(`grade.${gradeOf(move)}`) + (isBad(move) && move.second && !bySecond(move) ? "?" : "");
+// A move with the better one of the judge that blames it.
+const corrected = (move) => (bySecond(move) ? { ...move, best_san: undefined, best_pv_san: undefined, ...Object.fromEntries(["best", "best_san", "best_pv", "best_pv_san"].filter((name) => name in move.second).map((name) => [name, move.second[name]])) } : move);
+const gradeClass = (move) => GRADES[gradeOf(move)] || "";
 const moveName = (move) => move.san || move.move;
 
 // Ownership as a page packs it: base64 of int8 hundredths.
@@ -152,7 +158,7 @@ export class ReviewView {
     const parts = [], line = html("div", { class: "line" }), words = (key, places) => html("p", { text: t(key, places) });
     if (move) {
       line.append(html("span", { class: "number", text: this.label(move) }), html("span", { class: "played" }, this.disc(move.player), `${sideName(move.player)} ${moveName(move)}`));
-      if (move.grade) line.append(html("span", { class: `tag ${gradeClass(move)}`, text: move.grade === "good" && this.isChoice(move) ? t("grade.choice", { judge: this.judge }) : t(`grade.${move.grade}`) }));
+      if (move.grade) line.append(html("span", { class: `tag ${gradeClass(move)}`, text: !isBad(move) && this.isChoice(move) ? t("grade.choice", { judge: this.judge }) : gradeWords(move) }));
     } else line.append(html("span", { class: "played", text: t("now.before") }));
     parts.push(line);
     if (move && move.prior !== undefined) {
@@ -165,8 +171,12 @@ export class ReviewView {
     if (move && move.winrate_loss !== undefined) {
       const side = sideName(move.player), cost = this.isChoice(move) ? t("now.after", { side, after: percent(move.winrate_after) }) : t("now.cost", { side, best: percent(move.winrate_best), after: percent(move.winrate_after) });
       const points = !this.isChoice(move) && move.points_loss !== undefined ? `, ${t("value.points", { n: signed(-move.points_loss) })}` : "";
-      const pawns = move.centipawn_loss !== undefined ? `, ${t("value.centipawns", { n: Math.round(move.centipawn_loss) })}` : "";
+      const pawns = move.cp_loss !== undefined ? `, ${t("value.centipawns", { n: Math.round(move.cp_loss) })}` : "";
       parts.push(html("p", { class: "cost", text: `${cost}${points}${pawns}.` }));
+    }
+    if (move && move.second) {
+      const name = review.second.name, best = move.second.best_san || move.second.best;
+      parts.push(bySecond(move) ? words("second.blames", { name, grade: t(`grade.${move.second.grade}`), n: move.second.cp_loss, best }) : words("second.good", { name }));
     }
     if (!move) parts.push(words("now.help"));
     const now = [position.lead === undefined ? "" : t("value.points", { n: this.scoreWords(this.leadOf(position, this.first)) }),
@@ -183,7 +193,8 @@ export class ReviewView {
   // The move that was better than the one just played, where that was a mistake.
   better(ply = this.state.ply) {
     const move = ply ? this.review.moves[ply - 1] : null;
-    return move && isBad(move) && move.best && move.best !== move.move ? move : null;
+    const better = move && isBad(move) ? corrected(move) : null;
+    return better && better.best && better.best !== move.move ? better : null;
   }
 
   drawBoard() {
@@ -282,7 +293,7 @@ export class ReviewView {
     if (!bad) { card.replaceChildren(); return; }
     const position = this.review.positions[ply], better = html("b", { class: "better", text: bad.best_san || bad.best });
     const title = html("h2", null, html("span", { class: "lead" }, t("instead.title", { move: moveName(bad) }), " ", better));
-    if (position.candidates && position.candidates.length) { card.replaceChildren(title, ...this.searchedList(ply, "instead", bad.move, 3)); return; }
+    if (position.candidates && position.candidates.length && !bySecond(bad)) { card.replaceChildren(title, ...this.searchedList(ply, "instead", bad.move, 3)); return; }
     const pv = bad.best_pv || [bad.best];
     card.replaceChildren(title, this.variationBox({ move: bad.best, pv, pv_san: bad.best_pv_san || (bad.best_san ? [bad.best_san] : undefined) }, ply, "instead"));
   }
@@ -327,6 +338,7 @@ export class ReviewView {
   // A move's loss: in the worse of points and chances, so that both are seen.
   lossOf(move, key) {
     if (key === "number") return move.number;
+    if (key === "loss" && move.second) return move.second.winrate_loss + (move.winrate_loss || 0) / 1000;
     if (key === "loss") return Math.max(move.winrate_loss || 0, (move.points_loss || 0) / 50);
     return move[key] === undefined ? -Infinity : move[key];
   }
@@ -335,10 +347,10 @@ export class ReviewView {
     const bad = isBad(move), cell = (cls, text) => html("td", { class: cls, text });
     return html("tr", { "data-move": move.number, onclick: () => this.show(move.number) },
       html("td", null, html("a", { href: `#move=${move.number}`, onclick: (event) => event.preventDefault() }, html("span", { class: "n", text: this.label(move) }), this.disc(move.player), moveName(move), html("span", { class: "sr", text: ` ${sideName(move.player)}` }))),
-      html("td", null, bad ? html("span", { class: `tag ${gradeClass(move)}`, text: t(`grade.${move.grade}`) }) : ""),
+      html("td", null, bad ? html("span", { class: `tag ${gradeClass(move)}`, text: gradeWords(move) }) : ""),
       cell(`loss ${bad ? gradeClass(move) : ""}`, move.winrate_loss === undefined ? "" : signed(-100 * move.winrate_loss)),
       this.hasPoints ? cell(`loss ${bad ? gradeClass(move) : ""}`, move.points_loss === undefined ? "" : signed(-move.points_loss)) : null,
-      cell("wide", move.prior === undefined ? "" : percent(move.prior)), cell(null, this.isChoice(move) ? "✓" : move.best_san || move.best || ""));
+      cell("wide", move.prior === undefined ? "" : percent(move.prior)), cell(null, this.isChoice(move) && !bad ? "✓" : corrected(move).best_san || corrected(move).best || ""));
   }
 
   table(moves, sort, descending, sorted) {
@@ -370,7 +382,7 @@ export class ReviewView {
     const rows = [["moves", (p) => p.moves], ["chances", (p) => percent(p.mean_winrate_loss, 2)]];
     if (this.hasPoints) rows.push(["points", (p) => p.mean_points_loss.toFixed(2)]);
     if (sides.some((side) => review.players[side].accuracy !== undefined)) rows.push(["accuracy", (p) => percent(p.accuracy / 100)]);
-    if (sides.some((side) => review.players[side].mean_centipawn_loss !== undefined)) rows.push(["centipawns", (p) => p.mean_centipawn_loss.toFixed(0)]);
+    if (sides.some((side) => review.players[side].mean_cp_loss !== undefined)) rows.push(["centipawns", (p) => p.mean_cp_loss.toFixed(0)]);
     rows.push(["first", (p) => percent(p.first_choice, 0)], ["three", (p) => percent(p.among_three, 0)], ["prior", (p) => percent(p.mean_prior)], ["inaccuracies", (p) => p.inaccuracies], ["mistakes", (p) => p.mistakes], ["blunders", (p) => p.blunders]);
     const by = `${network.name} (${network.format})`, symmetry = options.symmetry === "average" ? t("about.averaged") : t("about.symmetry", { n: options.symmetry });
     const about = html("div", { class: "about" },

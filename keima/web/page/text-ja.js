@@ -16,6 +16,7 @@ export const TEXTS = {
   "tab.mistakes": "悪手", "tab.all": "全着手", "tab.summary": "まとめ",
   "grade.good": "好手", "grade.inaccuracy": "疑問手", "grade.mistake": "悪手", "grade.blunder": "大悪手", "grade.choice": "{judge}の最善手", "judge.search": "探索", "judge.network": "ネットワーク",
   "head.against": "対", "head.searched": "{network} による評価（{visits} 訪問）", "head.judged": "{network} による評価",
+  "second.good": "{name} はここに悪手を見ません。", "second.blames": "{name}：{grade}、{n} センチポーンの損。より良い手は {best}。",
   "now.start": "開始", "now.before": "開始局面", "now.help": "矢印キー、グラフ、または一覧で移動できます。", "now.share": "{all} 訪問中 {visits}", "now.choice": "探索の最善手（{share}、方策 {prior}）。", "now.preferred": "探索の最善手は {best}（{visits} 訪問）。この手は {share}、方策 {prior}。", "now.first": "ネットワークの第一候補（{prior}）。", "now.ranked": "ネットワークの第一候補は {best}（{best_prior}）。この手は {rank} 位（{prior}）。", "now.after": "この手の後の{side}の勝率：{after}", "now.cost": "最善手との比較：{side}の勝率 {best} → {after}", "now.left": "残り約 {n} {unit}", "now.clock": "時計 {time}", "now.now": "現在：{facts}。",
   "choice.searched": "{move}：{chances}、{visits} 訪問", "choice.keep": "クリックで変化図を固定", "choice.next": "実戦の次の手：{move}", "choice.search": "探索の候補手（{side}番）", "choice.network": "ネットワークの候補手（{side}番）", "choice.over": "終局です。", "instead.title": "{move} より良い手：", "line.back": "変化図を一手戻す", "line.on": "変化図を一手進める",
   "column.move": "手", "column.visits": "訪問", "column.policy": "方策", "column.chances": "勝率", "column.points": "目数", "column.grade": "評価", "column.better": "より良い手",
