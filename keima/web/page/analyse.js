@@ -14,7 +14,7 @@ export class AnalysePanel {
     this.movers = [new MoverFields(app, { limits: false, visits: "" }), new MoverFields(app, { limits: false, optional: true, visits: "" })];
     this.toggle = button(t("analyse.start"), () => (this.wanted ? this.stop() : this.start()), { class: "button primary", id: "analyse" });
     this.more = number(1000, { min: 1, step: 100, "aria-label": t("analyse.more.count") });
-    this.results = [0, 1].map((at) => html("section", { class: "choice result", "aria-label": t("analyse.result", { n: at + 1 }), hidden: true }));
+    this.results = [0, 1].map((at) => html("section", { class: "choice found", "aria-label": t("analyse.result", { n: at + 1 }), hidden: true }));
     this.policies = html("div", { class: "choice policies" });
     this.graphs = html("div", { class: "card graphs", hidden: true });
     this.node = html("div", { class: "stack" },

@@ -59,7 +59,7 @@ class App {
     }));
     this.main = html("main", { class: "columns", id: "main" }, this.pane.node, this.right);
     document.body.prepend(html("a", { class: "skip", href: "#board", text: t("page.skip") }),
-      html("header", { class: "bar" }, html("h1", { class: "brand", text: "keima" }), this.tabs, html("div", { class: "settings" }, sound, theme, language)), this.offline, this.notice, this.main, this.live);
+      html("header", { class: "topbar" }, html("h1", { class: "brand", text: "keima" }), this.tabs, html("div", { class: "settings" }, sound, theme, language)), this.offline, this.notice, this.main, this.live);
   }
 
   open(name) {
@@ -133,7 +133,7 @@ class App {
     for (const node of message.removed || []) this.nodes.delete(node);
     for (const node of message.nodes) this.nodes.set(node.node, node);
     Object.assign(this, { facts: message.game, current: message.current, canUndo: message.can_undo, canRedo: message.can_redo });
-    this.pane.use(this.boards[this.facts.game], this.facts);
+    if (this.pane.use(this.boards[this.facts.game], this.facts)) { this.position = null; return; } // that of the new board follows
     if (this.position) this.draw();
     this.each("treeChanged");
   }
@@ -143,6 +143,7 @@ class App {
     this.position = message;
     if (moved) { this.pane.selected = []; this.pane.overlay.line = null; }
     if (moved && message.move) { this.pane.announce(message); this.click(); }
+    if (!moved) this.each("treeChanged");
     this.each("positionChanged", moved);
     this.draw();
   }
@@ -224,8 +225,7 @@ class App {
         const all = [...tab.parentElement.children], goal = all[(all.indexOf(tab) + steps[event.key] + all.length) % all.length];
         goal.click();
         goal.focus();
-      } else if (this.panels[this.tab].key && this.panels[this.tab].key(event)) { /* the panel's */ } else if (event.target.closest("[role=slider]") && KEYS[event.key]) this.go(KEYS[event.key]);
-      else if (KEYS[event.key] && !tab) this.go(KEYS[event.key]);
+      } else if (this.panels[this.tab].key && this.panels[this.tab].key(event)) { /* the panel's */ } else if (KEYS[event.key]) this.go(KEYS[event.key]);
       else {
         const toggle = this.pane.board.toggles.find((one) => one.shortcut === event.key.toLowerCase());
         if (!toggle) return;

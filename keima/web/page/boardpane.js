@@ -27,10 +27,10 @@ export class BoardPane {
     this.listen();
   }
 
-  // A board for a game; the same one again while its size does not change.
+  // A board for a game; the same one again while its size does not change. True where it is a new one.
   use(Board, game) {
     const shape = JSON.stringify([game.game, game.xsize, game.ysize]);
-    if (this.shape === shape) { this.board.game = game; return; }
+    if (this.shape === shape) { this.board.game = game; return false; }
     this.shape = shape;
     this.board = new Board(game, this.box);
     this.cursor = null;
@@ -45,6 +45,9 @@ export class BoardPane {
       const button = html("button", { class: "word", type: "button", "data-toggle": toggle.key, title: `${t(`toggle.${toggle.key}.hint`)} (${toggle.shortcut.toUpperCase()})`, "aria-pressed": String(this.shown[toggle.key]), text: t(`toggle.${toggle.key}`), onclick: () => this.flip(toggle.key) });
       return button;
     }));
+    this.preview = null;
+    this.overlay = {};
+    return true;
   }
 
   flip(key) {
@@ -73,7 +76,7 @@ export class BoardPane {
   drawAround() {
     const { app, board } = this, position = app.position, node = app.nodes.get(position.node), judged = node && node.judged;
     const source = this.overlay.entry && this.overlay.entry.win !== undefined ? { ...this.overlay.entry, to_play: position.to_play } : judged;
-    this.bar.style.visibility = source && source.win !== undefined && app.tab !== "play" ? "" : "hidden";
+    this.bar.hidden = !source || source.win === undefined || app.tab === "play";
     if (source && source.win !== undefined) drawEvalbar(this.bar, source, board);
     const end = app.line().at(-1);
     this.where.replaceChildren(`${position.ply}`, html("small", { text: ` / ${end ? end.ply : 0}` }));

@@ -8,8 +8,14 @@ export function field(label, input, hint = null) {
   return html("div", { class: "field", title: hint }, html("label", { for: input.id, text: label }), input);
 }
 
-export const select = (options, chosen, attributes = {}) =>
-  html("select", attributes, ...options.map(([value, text, off]) => html("option", { value, selected: value === chosen, disabled: off, text })));
+// A choice of [value, text] pairs, the one chosen, else the first; and the same choice with other ones.
+export const select = (options, chosen, attributes = {}) => offer(html("select", attributes), options, chosen);
+
+export function offer(node, options, chosen) {
+  node.replaceChildren(...options.map(([value, text]) => html("option", { value, text })));
+  node.value = options.some(([value]) => value === chosen) ? chosen : options.length ? options[0][0] : "";
+  return node;
+}
 
 export const number = (value, attributes = {}) => html("input", { type: "number", inputmode: "decimal", value, ...attributes });
 
@@ -32,8 +38,8 @@ export function choiceField(choice) {
     const input = html("input", { type: "text", value: choice.default || "" });
     return { node: field(label, input), read: () => input.value };
   }
-  const input = number(choice.default, { min: choice.least, max: choice.most, step: choice.kind === "number" ? choice.step || "any" : 1 });
-  return { node: field(label, input), read: () => Number(input.value) };
+  const input = number(choice.default === null || choice.default === undefined ? "" : choice.default, { min: choice.least, max: choice.most, step: choice.kind === "number" ? choice.step || "any" : 1 });
+  return { node: field(label, input), read: () => (input.value === "" ? undefined : Number(input.value)) };
 }
 
 // A question with a few answers; resolves to the one chosen, or null.

@@ -1,6 +1,6 @@
 // Play: a new game against a network, and what one may do in it.
 import { html, sideName, t } from "./drawing.js";
-import { button, choiceField, field, group, number, select } from "./forms.js";
+import { button, choiceField, field, group, number, offer, select } from "./forms.js";
 
 // Fields that choose a network and how strongly it plays; read() gives a MOVER.
 export class MoverFields {
@@ -22,13 +22,13 @@ export class MoverFields {
     const options = known.map((one) => [one.name, `${one.name}${one.state === "ready" ? "" : ` – ${t(`state.${one.state}`)}`}`]);
     if (this.optional) options.unshift(["", t("mover.none")]);
     const first = options.some(([name]) => name === chosen) ? chosen : this.optional ? "" : info && info.network;
-    this.network.replaceChildren(...select(options, first).children);
+    offer(this.network, options, first);
     this.profiles();
   }
 
   profiles() {
     const known = this.app.networks.find((one) => one.name === this.network.value), names = (known && known.profiles) || [], kept = this.profile.value;
-    this.profile.replaceChildren(...select([["", t("mover.plain")], ...names.map((name) => [name, profileName(name)])], kept).children);
+    offer(this.profile, [["", t("mover.plain")], ...names.map((name) => [name, profileName(name)])], kept);
     this.profileField.hidden = names.length === 0;
   }
 
@@ -75,7 +75,7 @@ export class PlayPanel {
 
   welcomed() {
     const chosen = this.kind.value || (this.app.facts && this.app.facts.game);
-    this.kind.replaceChildren(...select(this.app.games.map((game) => [game.name, t(`game.${game.name}`) === `game.${game.name}` ? game.title : t(`game.${game.name}`)]), chosen).children);
+    offer(this.kind, this.app.games.map((game) => [game.name, t(`game.${game.name}`) === `game.${game.name}` ? game.title : t(`game.${game.name}`)]), chosen);
     this.form();
   }
 
@@ -86,7 +86,7 @@ export class PlayPanel {
     if (!game) return;
     this.fields = game.choices.map((choice) => ({ ...choiceField(choice), name: choice.name }));
     this.choices.replaceChildren(...this.fields.map((one) => one.node));
-    this.side.replaceChildren(...select([...game.sides.map((side) => [side, sideName(side)]), ["both", t("play.both")], ["watch", t("play.watch")]], game.sides[0]).children);
+    offer(this.side, [...game.sides.map((side) => [side, sideName(side)]), ["both", t("play.both")], ["watch", t("play.watch")]], game.sides[0]);
     this.mover.fill(game.name);
   }
 

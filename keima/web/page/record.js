@@ -1,6 +1,6 @@
 // Variations: the tree of moves, what is written to it, positions set up, records loaded and saved, pictures.
 import { html, sideName, svg, t } from "./drawing.js";
-import { button, field, group, select } from "./forms.js";
+import { button, field, group, offer, select } from "./forms.js";
 import { boardPng, boardSvg, download } from "./picture.js";
 
 const MARKS = ["triangle", "square", "circle", "cross", "label"];
@@ -27,7 +27,7 @@ export class RecordPanel {
     this.names = {};
     this.people = html("div", { class: "fields" });
     this.node = html("div", { class: "stack" },
-      html("section", { class: "card pad", "aria-label": t("record.tree") }, html("div", { class: "row" }, ...Object.values(this.buttons)), html("div", { class: "scroll treebox" }, this.tree), this.branches, field(t("record.comment"), this.comment)),
+      html("section", { class: "card pad", "aria-label": t("record.tree") }, html("div", { class: "row" }, ...Object.values(this.buttons)), html("div", { class: "scroll treebox", tabindex: 0, role: "group", "aria-label": t("record.tree") }, this.tree), this.branches, field(t("record.comment"), this.comment)),
       html("section", { class: "card pad", "aria-label": t("record.edit") }, group(t("record.marks"), this.tools), group(t("record.setup"), this.pieces, field(t("record.turn"), this.turn))),
       html("section", { class: "card pad", "aria-label": t("record.files") }, field(t("record.load"), this.file), field(t("record.paste"), this.paste), html("div", { class: "row" }, button(t("record.read"), () => this.read()), button(t("record.save"), () => this.save())), this.offers,
         html("div", { class: "row" }, ...["svg", "png"].flatMap((kind) => [button(t(`record.copy.${kind}`), () => this.picture(kind, true)), button(t(`record.download.${kind}`), () => this.picture(kind, false))]))),
@@ -68,7 +68,7 @@ export class RecordPanel {
         if (draw && one.piece) draw.call(app.pane.board, sign, one.piece); else sign.textContent = one.piece || "⌫";
         return this.toolButton(`piece:${one.piece}`, t(`setup.${one.piece}`) === `setup.${one.piece}` ? one.title : t(`setup.${one.piece}`), sign);
       }));
-      this.turn.replaceChildren(...info.sides.map((side) => html("option", { value: side, text: sideName(side) })));
+      offer(this.turn, info.sides.map((side) => [side, sideName(side)]), app.position && app.position.to_play);
     }
     this.people.replaceChildren(...(info ? info.sides : []).map((side) => field(sideName(side), html("input", { type: "text", value: (app.facts.players && app.facts.players[side]) || "", onchange: (event) => app.ask("describe", { players: { [side]: event.target.value } }) }))));
     if (app.tab === "record") this.drawTree();

@@ -1,6 +1,6 @@
 // Review: a game judged while one watches, its mistakes as exercises, and the library of games.
 import { html, percent, sideName, signed, t } from "./drawing.js";
-import { button, field, number, select } from "./forms.js";
+import { button, field, number, offer, select } from "./forms.js";
 import { clockWords, ReviewView } from "./view.js";
 
 export class ReviewPanel {
@@ -39,7 +39,7 @@ export class ReviewPanel {
   treeChanged() {
     if (!this.app.facts) return;
     const info = this.app.info(), known = this.app.networksOf(this.app.facts.game).filter((one) => !one.gives || one.gives.includes("value"));
-    this.network.replaceChildren(...select(known.map((one) => [one.name, one.name]), this.network.value || (info && info.network)).children);
+    offer(this.network, known.map((one) => [one.name, one.name]), this.network.value || (info && info.network));
   }
 
   enter() { if (this.shown) this.show(true); }
