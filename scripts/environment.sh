@@ -15,15 +15,16 @@ find_python() {
 
 # On Linux most indexes' PyTorch brings CUDA (6 GB on the disk); keima needs none of it. KEIMA_TORCH=cuda asks for it.
 # In turn: the index's own CPU build; the CPU build from where PyTorch keeps it, which uv knows; the index's plain build if
-# it brings no CUDA. Otherwise nothing is installed.
+# it brings no CUDA. Otherwise nothing is installed, but with KEIMA_TORCH=any what there is.
 install_torch() {
-    if [ "${KEIMA_TORCH:-cpu}" != cpu ] || [ "$(uname -s)" != Linux ] || "$PYTHON" -c 'import torch' 2>/dev/null; then
+    if [ "${KEIMA_TORCH:-cpu}" = cuda ] || [ "$(uname -s)" != Linux ] || "$PYTHON" -c 'import torch' 2>/dev/null; then
         return
     fi
     version=$(sed -n 's/^torch==//p' constraints.txt)
     "$PYTHON" -m pip install $quiet -c constraints.txt "torch==$version+cpu" 2>/dev/null && return
     "$PYTHON" -m pip install $quiet uv && "$PYTHON" -m uv pip install --quiet --python "$PYTHON" --torch-backend cpu \
         --no-deps "torch==$version" && return
+    [ "${KEIMA_TORCH:-cpu}" != any ] || return 0
     planned=$("$PYTHON" -m pip install $quiet --dry-run --report - -c constraints.txt "torch==$version") || return
     case "$planned" in
         *'"nvidia'*)

@@ -301,7 +301,10 @@ def test_where_nothing_can_be_written_a_private_folder_serves(place: Path, monke
     folder = store.folder_of(str(place / "kernels.py"))
     assert folder.parent == place / "tmp"
     assert folder.stat().st_mode & 0o077 == 0
-    assert lines[0].startswith("no folder to keep compiled kernels in (looked at ")
+    store.folder_of(str(place / "kernels.py" / "more"))
+    assert len(lines) == 1, "once for all sources"
+    assert lines[0].startswith("compiled kernels cannot be kept in ")
+    assert lines[0].endswith(f"using {folder}")
     folder.chmod(0o777)  # someone else could have put machine code there
     store._temporary.cache_clear()
     assert store._temporary() != folder

@@ -202,7 +202,8 @@ def folder_of(source: str) -> Path:
         if _writable(folder):
             return folder
     folder = _temporary()
-    _say(f"no folder to keep compiled kernels in (looked at {', '.join(map(str, candidates))}): using {folder}")
+    places = [str(Path(__file__).parents[1]), *map(str, candidates[1:])] if not config.CACHE_DIR else [config.CACHE_DIR]
+    _say(f"compiled kernels cannot be kept in {' or '.join(places)}: using {folder}")
     return folder
 
 

@@ -302,10 +302,11 @@ class TestBench:
         assert row[:2] == ["f32", "2"]
         assert "%" in result.stdout
 
-    def test_it_needs_a_network(self, run: Run) -> None:
-        result = run("bench")
-        assert result.exit_code == 2
-        assert "--net FILE" in result.stderr
+    def test_without_a_network_it_takes_those_that_came_along(self, run: Run) -> None:
+        result = run("bench", "--batch", "1", "--precision", "f32", "--seconds", "0.01", "--rounds", "1")
+        assert result.exit_code == 0, result.stderr
+        titles = [line.split()[0] for line in result.stdout.splitlines() if line and line[0] != " "]
+        assert titles == ["keima-go", "keima-chess"]
 
 
 class TestReference:

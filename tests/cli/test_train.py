@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -71,6 +72,30 @@ class TestTrain:
         result = run("train", "recipe.toml", "-o", "second", "--set", "run.ema=0.5", "--quiet")
         assert result.exit_code == 0, result.stderr
         assert "data.train: 72 positions" in result.stderr
+
+    def test_a_finetuning_tells_what_it_brought(self, run: Run) -> None:
+        """Figures before the first step, which `data score` gives of the file by itself; a pedigree with a parent."""
+        parent = keima.create("alphago-zero", blocks=1, channels=4, board_size=5, value_hidden=4)
+        keima.save(parent, "parent.safetensors")
+        scored = run("data", "score", "parent.safetensors", "games.parquet", "--positions", "64", "--json")
+        assert scored.exit_code == 0, scored.stderr
+        write_recipe('from = "parent.safetensors"')
+        sizes = ("--set", "run.batch_size=64", "--set", "run.evaluate_positions=64")
+        result = run("train", "recipe.toml", "-o", "tuned", "--quiet", *sizes)
+        assert result.exit_code == 0, result.stderr
+        lines = [json.loads(line) for line in Path("tuned/metrics.jsonl").read_text().splitlines()]
+        assert lines[0]["step"] == 0
+        before, after = json.loads(scored.stdout), lines[-1]["evaluation"]
+        found = lines[0]["evaluation"]
+        assert found["positions"] == before["positions"] == 64
+        assert found["cross_entropy"] == pytest.approx(before["cross_entropy"], rel=1e-5)
+        assert found["value_mse"] == pytest.approx(before["value_mse"], rel=1e-5)
+        told = f"cross_entropy {before['cross_entropy']:.4f} → {after['cross_entropy']:.4f}"
+        assert told in result.stderr
+        pedigree = keima.load(result.stdout.strip()).pedigree
+        sha256 = hashlib.sha256(Path("parent.safetensors").read_bytes()).hexdigest()
+        assert pedigree.name == "alphago-zero-finetuned"
+        assert pedigree.details == {"parent": "alphago-zero", "parent_sha256": sha256, "training_steps": "4"}
 
     def test_what_is_wrong_is_one_line_with_its_place(self, run: Run) -> None:
         write_recipe('name = "lc0-10x128"')

@@ -461,7 +461,7 @@ class TestImport:
         ("paths", "out", "options", "message"),
         [
             (["a.sgf"], "x.txt", {}, r"x.txt: a game store's name must end in .parquet"),
-            (["a.sgf"], "no/x.parquet", {}, "there is no such folder"),
+            (["a.sgf"], "a.sgf/x.parquet", {}, "its folder cannot be made"),
             (["gone.sgf"], "x.parquet", {}, r"gone.sgf: no such file or folder"),
             (["a.sgf", "b.pgn"], "x.parquet", {}, r"b.pgn is chess and .*a.sgf is go; choose with --game"),
             (["a.sgf"], "x.parquet", {"game": "shogi"}, "unknown game"),

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from keima.errors import BadRequest, KeimaError
+from keima.systems.files.contents import sha256_of
 from keima.systems.files.defaults import find_network
 from keima.systems.files.load import load
 from keima.systems.network import Network, Pedigree
@@ -83,7 +84,8 @@ def build_network(recipe: Recipe) -> Network:
     source = recipe.network.source
     network = load_network(recipe, "network.from", source) if source else _create(recipe)
     if source:
-        network.pedigree = descendant(network.pedigree, recipe.run.total_steps)
+        file = sha256_of(find_network(source))
+        network.pedigree = descendant(network.pedigree, file, recipe.run.total_steps)
     if "metadata" in network.input_names:
         key = "network.from" if source else "network.name"
         raise recipe.error(key, "takes a player's profile with each position, which games in a store do not have")
@@ -99,10 +101,9 @@ def build_network(recipe: Recipe) -> Network:
     return network.train()
 
 
-def descendant(parent: Pedigree, steps: int) -> Pedigree:
+def descendant(parent: Pedigree, sha256: str, steps: int) -> Pedigree:
     """Of a network trained on from another: its licence stays; what its file says of its own training does not."""
-    details = {"parent": parent.name, "parent_sha256": parent.sha256, "training_steps": str(steps)}
-    details = {name: text for name, text in details.items() if text}
+    details = {"parent": parent.name, "parent_sha256": sha256, "training_steps": str(steps)}
     return Pedigree(f"{parent.name}-finetuned", "trained", licence=parent.licence, details=details)
 
 
