@@ -19,6 +19,7 @@ import numpy as np
 
 from keima.games.game import get_game
 from keima.games.position import Position
+from keima.games.records import PlayedGame
 from keima.jit import store
 from keima.search.forest import Forest
 from keima.search.limits import Limits
@@ -79,7 +80,7 @@ def works() -> Iterator[tuple[System, str]]:
 
 
 def work(system: System, name: str) -> None:
-    """Play, encode, and where the system has a search, search."""
+    """Play, encode, where the system has a search, search, and replay the record."""
     encoding = system.encodings[name]
     search = None if system.preset is None else Search(_Evaluator(system.name, encoding))
     position = get_game(encoding.game).from_json({})
@@ -95,6 +96,8 @@ def work(system: System, name: str) -> None:
         move = position.legal()[0]
         if position.is_legal(move) and not position.is_over and position.result is None:
             position = position.play(move)
+    played = PlayedGame(position, ("", ""), "", "", 1, "", "", "2000-01-01")
+    list(get_game(encoding.game).records.of_game(played).positions())  # a record's moves are looked at less strictly
 
 
 def grow(encoding: Encoding, parameters: Parameters, position: Position) -> None:
