@@ -46,6 +46,7 @@ class System:
     # what its networks may take beside a position, as POSITIONS lines name it ("profile")
     options: tuple[str, ...] = ()
     preset_of: str = ""  # the system whose search it shares, where it has no preset of its own
+    files_of: str = ""  # the system whose published files hold its networks too, where it has none of its own
     # of its published files' names, the usual one first (".bin.gz"); empty without a format of its own
     endings: tuple[str, ...] = ()
     boards: tuple[int, int] | None = (

@@ -56,6 +56,16 @@ def test_both_backends_answer_the_same_in_float32() -> None:
         np.testing.assert_allclose(array, right[name], atol=2e-6)
 
 
+@pytest.mark.parametrize(("cores", "pinned"), [(2, False), (1, True)])
+def test_an_evaluator_on_some_of_the_cores_leaves_them_to_the_system(
+    cores: int, pinned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pinned, two with one thread each would both be on the first core; with all cores there is nothing to share."""
+    monkeypatch.setattr(openvino_backend, "usable_cores", lambda: cores)
+    compiled = OpenVINOBackend(network(), "f32", 8, threads=1)._compile(planes(1), 1)
+    assert compiled.get_property("ENABLE_CPU_PINNING") is pinned
+
+
 @pytest.mark.skipif(not BF16, reason="this processor does not compute in bfloat16")
 def test_bfloat16_is_near_float32_and_not_the_same() -> None:
     inputs = planes(5)

@@ -16,6 +16,7 @@ SYSTEM = System(
     "AlphaGo Zero",
     "Silver et al., Nature 550 (2017)",
     __name__,
+    files_of="leela-zero",
     files={"inputs": ("inputs", "connect_four"), "network": ("network", "connect_four"), "file": ()},
 )
 

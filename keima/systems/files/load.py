@@ -85,11 +85,12 @@ def save(network: Network, path: FilePath) -> None:
         message = f"unknown ending of the name; use one of {', '.join([*_FOR_ANY, *endings])}"
         raise UnsupportedNetwork(message, source=name)
     own = system_of(network)
-    if own not in owners:
+    holder = SYSTEMS[own.files_of] if own.files_of else own
+    if holder not in owners:
         titles = " or ".join(system.title for system in owners)
         message = f"such a file holds {titles} networks, not {own.title} ones; {_OWN_ENDING} holds any"
         raise UnsupportedNetwork(message, source=name)
-    own.formats[0].write(network, path)
+    holder.formats[0].write(network, path)
 
 
 def _plain(ending: str) -> str:
