@@ -45,8 +45,8 @@ _EVERYDAY = {
     "cp949": ("euc_kr", 0xB0, 0xC8),
     "cp950": ("big5", 0xA4, 0xC6),
 }
-"""By encoding: the country's standard, and the first bytes there of its common characters (its first level; in Korea the
-syllables of KS X 1001)."""
+"""By encoding: the country's standard, and the first bytes there of its common characters (its first level; in Korea
+the syllables of KS X 1001)."""
 _JA = (
     "黒白勝負半目中押持碁囲棋局第期戦名人本因坊聖王座天元十段級初九八七六五四三二杯決予選挑手合院日京東大阪関西県市平成昭和年月"
     "の田山川木林小高藤原井上下村石野島崎佐加渡辺伊吉橋谷松本正光秀和英一雄郎夫彦樹治敬武宏明康吾直紀昌久之"
@@ -219,10 +219,10 @@ def _fits(data: bytes, encoding: str) -> bool:
 
 
 def _plausibility(data: bytes, encoding: str) -> float:
-    """How much the non-ASCII text looks like a Go record's when read in `encoding`: on average from −1 to 3 a character.
+    """How much the non-ASCII text looks like a Go record's when read in `encoding`: from −1 to 3, a character's average.
 
-    What fits several encodings byte by byte differs in its letters: a Korean name read as Chinese is of rare ideographs,
-    a Japanese one read as Korean of syllables that no Korean writes.
+    What fits several encodings byte by byte differs in its letters: a Korean name read as Chinese is of rare
+    ideographs, a Japanese one read as Korean of syllables that no Korean writes.
     """
     text = [c for c in codecs.getincrementaldecoder(encoding)().decode(data) if ord(c) > 127]
     common = _COMMON[encoding]
