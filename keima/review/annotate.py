@@ -120,4 +120,5 @@ def annotated(record: GameRecord, review: Data, sources: Sources | None = None) 
         IllegalMove: a variation of the record cannot be played.
     """
     tree = annotate((sources or Sources()).tree(record), review)
-    return GAMES[record.game].editing.write(tree)
+    text: str = GAMES[record.game].editing.write(tree)
+    return text

@@ -219,7 +219,7 @@ def _fits(data: bytes, encoding: str) -> bool:
 
 
 def _plausibility(data: bytes, encoding: str) -> float:
-    """How much the non-ASCII text looks like a Go record's when read in `encoding`: from −1 to 3, a character's average.
+    """How much the non-ASCII text looks like a Go record's when read in `encoding`: from −1 to 3, on average.
 
     What fits several encodings byte by byte differs in its letters: a Korean name read as Chinese is of rare
     ideographs, a Japanese one read as Korean of syllables that no Korean writes.
