@@ -181,7 +181,7 @@ def _learning(lines: Sequence[Fields]) -> Figure:
     return figure
 
 
-def _percent(share: float, _tick: int | None = None) -> str:
+def _percent(share: float, _tick: float | None = None) -> str:
     return f"{100 * share:.3g} %"
 
 
