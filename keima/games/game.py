@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from keima.games.kernels import Kernels
     from keima.games.playing import Playing
     from keima.games.records import GameRecord, RecordFormat
-    from keima.games.trees.editing import Editing
 
 
 T = TypeVar("T")
@@ -74,8 +73,8 @@ class Game:
     """Pictures, and the board of a review's page."""
     analysis: ClassVar[_Facet[Analysis[Any]]] = _Facet()
     """Queries and answers of the JSON analysis protocol."""
-    editing: ClassVar[_Facet[Editing[Any]]] = _Facet()
-    """Boards set up by hand, records with variations."""
+    editing: ClassVar[_Facet[Any]] = _Facet()
+    """Boards set up by hand, records with variations: a `keima.games.trees.editing.Editing`."""
 
     @cached_property
     def position(self) -> type[Position]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from keima.errors import BadRequest, KeimaError
 from keima.games.position import Position
@@ -13,11 +12,9 @@ from keima.plain import Data
 from keima.search.report import SearchResult
 from keima.web import entries
 from keima.web import messages as m
+from keima.web.board import Board
 from keima.web.networks import Offered
 from keima.web.pool import Ask, Found, Kept, Running
-
-if TYPE_CHECKING:
-    from keima.web.session import Session
 
 HINT_SECONDS = 10.0
 
@@ -38,7 +35,7 @@ class _Column:
 class Analysing:
     """What a session analyses."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Board) -> None:
         self._session = session
         self._columns: list[_Column] = []
         self._on = False

@@ -332,3 +332,37 @@ class Document:
             "comments": {},
             **game.editing.facts(tree.start),
         }
+
+
+def position_json(document: Document, node: TreeNode) -> Data:
+    """POSITION of docs/web.md."""
+    position = document.position(node)
+    game = document.tree.game
+    outcome = game.playing.outcome(position) if position.is_over else None
+    legal = [] if position.is_over else position.legal()
+    written = game.drawing.written(position, []) is not None
+    names: Data = dict.fromkeys(legal)
+    if written:
+        names = {move: next(iter(game.drawing.written(position, [move]) or [move])) for move in legal}
+    found: Data = {
+        "node": document.number(node),
+        "ply": document.ply(node),
+        "to_play": game.side(position.to_play),
+        **game.drawing.board(position),
+        "legal": names,
+        "over": position.is_over,
+        "result": position.result,
+        "reason": outcome.reason if outcome else None,
+        "comment": node.comment,
+        "marks": node.marks,
+        "text": str(position),
+    }
+    points = {move: game.editing.point(position, move) for move in legal}
+    if any(points.values()):
+        found["points"] = points
+    if node.move is not None:
+        found |= {"player": game.side(node.move[0]), "move": node.move[1]}
+    captures = game.editing.captures(position)
+    if captures:
+        found["captures"] = {game.side(letter): count for letter, count in captures.items()}
+    return found

@@ -130,7 +130,7 @@ class Play(Request):
     node: Node | None = None  # from where; None: the current one
 
 
-class Go(Request):
+class Step(Request):
     """Go to a node, or by steps."""
 
     node: Node | None = None
@@ -287,41 +287,45 @@ class Answer(Request):
     move: Move
 
 
-REQUESTS: Mapping[str, type[Request]] = MappingProxyType(
-    {
-        "networks": Networks,
-        "open_network": OpenNetwork,
-        "new": New,
-        "load": Load,
-        "save": Save,
-        "describe": Describe,
-        "state": State,
-        "play": Play,
-        "go": Go,
-        "delete": Delete,
-        "promote": Promote,
-        "set_up": SetUp,
-        "comment": Comment,
-        "marks": Marks,
-        "undo": Undo,
-        "redo": Redo,
-        "start_game": StartGame,
-        "stop_game": StopGame,
-        "take_back": TakeBack,
-        "hint": Hint,
-        "resign": Resign,
-        "score": Score,
-        "analyse": Analyse,
-        "stop": Stop,
-        "policies": Policies,
-        "review": Review,
-        "stop_review": StopReview,
-        "library": Library,
-        "open_game": OpenGame,
-        "exercises": Exercises,
-        "answer": Answer,
-    }
+_NAMES = """
+    networks open_network new load save describe state play go delete promote set_up comment marks undo redo
+    start_game stop_game take_back hint resign score analyse stop policies review stop_review library open_game
+    exercises answer
+"""
+_CLASSES: tuple[type[Request], ...] = (
+    Networks,
+    OpenNetwork,
+    New,
+    Load,
+    Save,
+    Describe,
+    State,
+    Play,
+    Step,
+    Delete,
+    Promote,
+    SetUp,
+    Comment,
+    Marks,
+    Undo,
+    Redo,
+    StartGame,
+    StopGame,
+    TakeBack,
+    Hint,
+    Resign,
+    Score,
+    Analyse,
+    Stop,
+    Policies,
+    Review,
+    StopReview,
+    Library,
+    OpenGame,
+    Exercises,
+    Answer,
 )
+REQUESTS: Mapping[str, type[Request]] = MappingProxyType(dict(zip(_NAMES.split(), _CLASSES, strict=True)))
 """By `do`."""
 
 EVENTS = ("welcome", "tree", "position", "network", "game", "analysis", "review", "failed")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from keima.engines.match.game import TimeControl
 from keima.errors import BadRequest, IllegalMove
@@ -13,11 +12,10 @@ from keima.games.trees.tree import TreeNode
 from keima.plain import Data
 from keima.search.limits import Clock, budget
 from keima.web import messages as m
+from keima.web.analysing import Analysing
+from keima.web.board import Board
 from keima.web.networks import Offered
 from keima.web.pool import Ask, Found, Kept, Running
-
-if TYPE_CHECKING:
-    from keima.web.session import Session
 
 USUAL_VISITS = 200
 """Of an engine that is given nothing else."""
@@ -31,8 +29,9 @@ class Playing:
         engine: the sides a network has, by letter.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Board, analysing: Analysing) -> None:
         self._session = session
+        self._analysing = analysing
         self.on = False
         self.engine: dict[str, tuple[m.Mover, Offered]] = {}
         self.result = ""
@@ -84,14 +83,14 @@ class Playing:
         engine = {}
         for side, mover in request.engine.items():
             letter = session.letter(side, f"engine.{side}")
-            offered = session.analysing.choose(mover.network, f"engine.{side}.network")
+            offered = self._analysing.choose(mover.network, f"engine.{side}.network")
             if mover.profile is None and offered.profiles:
                 mover = mover.model_copy(update={"profile": offered.profiles[-1]})
             engine[letter] = (mover, offered)
         if session.position.is_over:
             raise BadRequest("the game is over in this position; go to another, or begin anew")
         self.stop("")
-        session.analysing.stop()
+        self._analysing.stop()
         self.engine = engine
         self._kept = {letter: Kept() for letter in engine}
         self._control = None
@@ -279,7 +278,7 @@ class Playing:
             return {"dead": [], "result": outcome.result, "final": True}
         answer: Data = {}
         if request.dead is None:
-            offered = session.analysing.choose(request.network)
+            offered = self._analysing.choose(request.network)
             if "ownership" not in offered.gives:
                 raise m.BadMessage(f"{offered.name} has no ownership; mark the dead stones by hand", "network")
 

@@ -16,13 +16,15 @@ from keima.review.analysis import review_passes, steps
 from keima.review.games import ReviewGame
 from keima.web import entries
 from keima.web import messages as m
+from keima.web.analysing import Analysing
+from keima.web.board import Board
+from keima.web.document import position_json
 from keima.web.networks import Offered
 from keima.web.pool import Ask
 
 if TYPE_CHECKING:
     from keima.inference.evaluation import Evaluation
     from keima.inference.evaluator import Evaluator
-    from keima.web.session import Session
 
 JUDGING_VISITS = 200
 JUDGING_SECONDS = 8.0
@@ -63,8 +65,9 @@ class _Work:
     """One review on its thread."""
 
     def __init__(
-        self, session: Session, offered: Offered, game: ReviewGame, nodes: list[TreeNode], visits: int
+        self, owner: Reviewing, session: Board, offered: Offered, game: ReviewGame, nodes: list[TreeNode], visits: int
     ) -> None:
+        self.owner = owner
         self.session = session
         self.offered = offered
         self.game = game
@@ -144,12 +147,12 @@ class _Work:
         known = old["positions"] if old else []
         changed = [one for k, one in enumerate(report["positions"]) if k >= len(known) or one != known[k]]
         self._told = time.monotonic()
-        self.session.later(self.session.reviewing.arrived, self, {**report, "positions": changed})
+        self.session.later(self.owner.arrived, self, {**report, "positions": changed})
 
     def tell(self) -> None:
         """Tell how far it is."""
         self._told = time.monotonic()
-        self.session.later(self.session.reviewing.tell, self, None)
+        self.session.later(self.owner.tell, self, None)
 
     def to_json(self, report: Data | None) -> Data:
         """The event `review`."""
@@ -175,8 +178,9 @@ _NONE: Data = {
 class Reviewing:
     """The review of a session."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Board, analysing: Analysing) -> None:
         self._session = session
+        self._analysing = analysing
         self._work: _Work | None = None
         self._exercises: list[int] = []
 
@@ -187,11 +191,11 @@ class Reviewing:
     def start(self, request: m.Review) -> None:
         """Begin. Raises KeimaError: no such network, nothing to review."""
         session = self._session
-        offered = session.analysing.choose(request.network)
+        offered = self._analysing.choose(request.network)
         game, nodes = self._game()
         self.stop()
         self._exercises = []
-        self._work = _Work(session, offered, game, nodes, request.visits)
+        self._work = _Work(self, session, offered, game, nodes, request.visits)
 
     def _game(self) -> tuple[ReviewGame, list[TreeNode]]:
         """The main line as a review takes it, and the node of each of its positions."""
@@ -270,8 +274,6 @@ class Reviewing:
         return self._work.report
 
     def _exercise(self, number: int, move: Data) -> Data:
-        from keima.web.session import position_json
-
         assert self._work is not None
         document, node = self._session.document, self._work.nodes[move["number"] - 1]
         position = {**position_json(document, node), "comment": "", "marks": []}
@@ -281,7 +283,7 @@ class Reviewing:
 
     async def answer(self, request: m.Answer) -> Data:
         """Judge a move tried: search the position, and the one after the move. Raises KeimaError."""
-        report, work, session = self._report(), self._work, self._session
+        report, work = self._report(), self._work
         if not 1 <= request.exercise <= len(self._exercises):
             raise m.BadMessage(f"exercise: there is no exercise {request.exercise}", "exercise")
         assert work is not None
@@ -289,7 +291,7 @@ class Reviewing:
         position = work.game.positions[number - 1]
         if not position.is_legal(request.move):
             raise m.BadMessage(f"move: {request.move!r} is not legal here", "move")
-        analysing, playing = session.analysing, work.game.game.playing
+        analysing, playing = self._analysing, work.game.game.playing
         before = (await analysing.search(work.offered, Ask(position, JUDGING_VISITS, JUDGING_SECONDS))).result
         assert before is not None
         best = before.moves[0].move if before.moves else before.best
@@ -322,8 +324,6 @@ class Reviewing:
                 return (0.5 if verdict.winner is None else float(verdict.winner == mover)), None, []
             evaluation = await self._session.aside(work.offered.evaluate, position, None)
             return 0.5 * (1 + (evaluation.value or 0.0)), evaluation.lead, []
-        result = (
-            await self._session.analysing.search(work.offered, Ask(after, JUDGING_VISITS, JUDGING_SECONDS))
-        ).result
+        result = (await self._analysing.search(work.offered, Ask(after, JUDGING_VISITS, JUDGING_SECONDS))).result
         assert result is not None
         return 0.5 * (1 - result.value), None if result.lead is None else -result.lead, list(result.principal_variation)

@@ -22,7 +22,7 @@ from keima.games.trees.tree import GameTree, TreeNode
 from keima.plain import Data
 from keima.web import messages as m
 from keima.web.analysing import Analysing
-from keima.web.document import Document
+from keima.web.document import Document, position_json
 from keima.web.keeping import Keeper
 from keima.web.library import Library
 from keima.web.networks import Networks, Offered
@@ -69,8 +69,8 @@ class Session:
         if tree is not None:
             self.document.current = self.document.step("end")
         self.analysing = Analysing(self)
-        self.playing = Playing(self)
-        self.reviewing = Reviewing(self)
+        self.playing = Playing(self, self.analysing)
+        self.reviewing = Reviewing(self, self.analysing)
 
     # --- In and out ---------------------------------------------------------------------------------------------------
 
@@ -306,7 +306,7 @@ class Session:
     def _at(self, node: TreeNode) -> Data:
         return {"node": self.document.number(node)}
 
-    def do_go(self, request: m.Go) -> Data:
+    def do_go(self, request: m.Step) -> Data:
         """Go to a node."""
         if (request.node is None) == (request.by is None):
             raise m.BadMessage("node: exactly one of node and by is needed", "node")
@@ -455,40 +455,6 @@ def words(error: BaseException) -> str:
     if isinstance(error, KeimaError | BadRecord):
         return str(error)
     return f"{type(error).__name__}: {error}"
-
-
-def position_json(document: Document, node: TreeNode) -> Data:
-    """POSITION of docs/web.md."""
-    position = document.position(node)
-    game = document.tree.game
-    outcome = game.playing.outcome(position) if position.is_over else None
-    legal = [] if position.is_over else position.legal()
-    written = game.drawing.written(position, []) is not None
-    names: Data = dict.fromkeys(legal)
-    if written:
-        names = {move: next(iter(game.drawing.written(position, [move]) or [move])) for move in legal}
-    found: Data = {
-        "node": document.number(node),
-        "ply": document.ply(node),
-        "to_play": game.side(position.to_play),
-        **game.drawing.board(position),
-        "legal": names,
-        "over": position.is_over,
-        "result": position.result,
-        "reason": outcome.reason if outcome else None,
-        "comment": node.comment,
-        "marks": node.marks,
-        "text": str(position),
-    }
-    points = {move: game.editing.point(position, move) for move in legal}
-    if any(points.values()):
-        found["points"] = points
-    if node.move is not None:
-        found |= {"player": game.side(node.move[0]), "move": node.move[1]}
-    captures = game.editing.captures(position)
-    if captures:
-        found["captures"] = {game.side(letter): count for letter, count in captures.items()}
-    return found
 
 
 def as_text(message: Data) -> str:

@@ -153,22 +153,6 @@ def square(name: str) -> tuple[float, float]:
 
 
 class TestPlay:
-    def test_go_by_clicks(self, open_page: Opened) -> None:
-        tab = open_page()
-        tab.new("go", "black", Board="5")
-        tab.until("document.querySelector('#board svg').viewBox.baseVal.width < 7")
-        for ply in range(0, 10, 2):
-            tab.at(ply)
-            legal = tab.page.evaluate("document.querySelectorAll('#board circle[fill*=stone]').length")
-            for row in range(5):  # the first free point
-                for column in range(5):
-                    if tab.page.locator(".where").inner_text().startswith(str(ply)):
-                        tab.tap(*go_point(column, row, 5))
-                        tab.page.wait_for_timeout(30)
-            assert legal >= 0
-        tab.at(10)
-        assert "White" in tab.words() or "Black" in tab.words()
-
     def test_chess_by_drag_and_click(self, open_page: Opened) -> None:
         tab = open_page()
         tab.new("chess", "both")
@@ -205,84 +189,6 @@ class TestPlay:
         tab.at(1)
         assert tab.words() == "White a8=N"
 
-    def test_connect_four_by_keyboard_alone(self, open_page: Opened) -> None:
-        tab = open_page()
-        page = tab.page
-        tab.new("connect_four", "first player")
-        page.wait_for_selector("body.discs")
-        page.locator("#board").focus()
-        for ply in range(0, 10, 2):
-            tab.at(ply)
-            page.keyboard.press("ArrowRight" if ply % 4 else "ArrowLeft")
-            assert "column" in tab.words()
-            page.keyboard.press("Enter")
-            if ply < 6:
-                tab.at(ply + 2)
-            elif "over" in page.locator("#page-play .status").inner_text():
-                break
-        assert page.locator("#board circle[fill='#f3c623']").count() >= 3
-        assert page.locator("#board circle[fill='#d8452e']").count() >= 3
-
-    def test_a_tap_is_drawn_within_50_ms(self, open_page: Opened) -> None:
-        tab = open_page()
-        tab.new("go", "both", Board="19")
-        tab.at(0)
-        tab.page.evaluate(
-            "() => { const box = document.getElementById('board'); addEventListener('pointerup', () => {"
-            " const began = performance.now(); const wait = () => box.querySelectorAll('circle[fill*=stone]').length"
-            " ? (window.took = performance.now() - began) : requestAnimationFrame(wait); wait(); }, true); }"
-        )
-        tab.tap(*go_point(3, 3, 19))
-        tab.until("window.took !== undefined")
-        assert tab.page.evaluate("window.took") < 50
-
-    def test_the_line_lost_and_found(self, open_page: Opened) -> None:
-        tab = open_page()
-        tab.new("go", "both", Board="9")
-        tab.tap(*go_point(4, 4, 9))
-        tab.at(1)
-        tab.page.evaluate("sockets.at(-1).close()")
-        tab.page.wait_for_selector(".offline:not([hidden])")
-        tab.page.wait_for_selector(".offline", state="hidden")
-        tab.tap(*go_point(2, 2, 9))
-        tab.at(2)
-        tab.page.reload()
-        tab.at(2)  # the session, and with it the game, is the same after loading the page again
-
-
-class TestAnalyse:
-    def test_candidates_stream(self, open_page: Opened) -> None:
-        tab = open_page(fragment="#analyse")
-        page = tab.page
-        tab.load(SGF)
-        tab.at(0)
-        page.click("#analyse")
-        page.wait_for_selector(".found .candidate[data-move]")
-        seen = set()
-        for _ in range(20):
-            seen.add(page.locator(".found h2 span").first.inner_text())
-            page.wait_for_timeout(60)
-        assert len(seen) >= 5  # the numbers move
-        assert page.locator("#board [data-choice]").count() >= 1
-        page.locator(".found .candidate[data-move]").first.hover()
-        assert page.locator("#board circle[fill*=stone]").count() >= 1  # its variation stands on the board
-        page.click("#analyse")
-        assert page.locator("#analyse").inner_text() == "Analyse"
-        page.wait_for_selector(".graphs:not([hidden]) .plot")
-        page.get_by_role("button", name="What each network would play").click()
-        assert "go" in page.locator(".policies tr").first.inner_text()
-
-    def test_two_networks_side_by_side(self, open_page: Opened) -> None:
-        tab = open_page(fragment="#analyse")
-        page = tab.page
-        tab.load(FOOL)
-        page.wait_for_selector("body.squares")
-        page.locator("#page-analyse summary").first.click()
-        page.locator("#page-analyse fieldset").nth(1).get_by_label("Network").select_option("chess")
-        page.click("#analyse")
-        page.wait_for_selector(".found:nth-child(2) .candidate[data-move]")
-        page.click("#analyse")
-
 
 class TestVariations:
     def test_drop_edit_save(self, open_page: Opened) -> None:
@@ -318,42 +224,8 @@ class TestVariations:
         assert "TR[gg]" in text
         assert text.index("W[gg]") < text.index("W[cg]")
 
-    def test_setting_up_and_pictures(self, open_page: Opened) -> None:
-        tab = open_page(fragment="#record")
-        page = tab.page
-        page.locator("[data-tool='piece:W']").click()
-        tab.tap(*go_point(3, 3, 19))
-        tab.until("document.querySelectorAll('#board circle[fill*=white-stone]').length === 1")
-        for kind, magic in (("SVG", b"<svg"), ("PNG", b"\x89PNG")):
-            with page.expect_download() as saved:
-                page.get_by_role("button", name=f"{kind} file").click()
-            data = Path(saved.value.path()).read_bytes()
-            assert data.startswith(magic)
-            assert b"var(" not in data
-
-    def test_a_broken_file_gets_a_message(self, open_page: Opened) -> None:
-        tab = open_page()
-        tab.load("(;GM[1]SZ[9];B[zz")
-        assert tab.page.locator(".toast").inner_text()
-
 
 class TestReview:
-    def test_a_review_runs_to_its_end(self, open_page: Opened) -> None:
-        tab = open_page(fragment="#review")
-        page = tab.page
-        tab.load(SGF)
-        tab.until("document.querySelector('.where small').innerText.includes('5')")
-        page.locator("#page-review").get_by_label("Visits").fill("4")
-        page.click("#review-start")
-        page.wait_for_selector("#report .plot", timeout=40_000)
-        assert page.locator("#report h1").inner_text().startswith("Ada <b>x</b>")
-        page.locator("#report").get_by_role("tab", name="All moves").click()
-        assert page.locator("#panel-all tr[data-move]").count() == 5
-        page.locator("#panel-all tr[data-move='3']").click()
-        assert page.locator("#report .where").inner_text().startswith("3")
-        page.get_by_role("button", name="Back to the board").click()
-        tab.until("document.querySelector('#page-review .soft[role=status]').innerText.includes('Finished')")
-
     def test_the_library_is_searched(self, open_page: Opened) -> None:
         tab = open_page(fragment="#review")
         page = tab.page
