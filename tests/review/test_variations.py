@@ -11,7 +11,7 @@ from keima.games.chess.drawing import DRAWING
 from keima.games.chess.records import read_pgn_text
 from keima.games.go import Position
 from keima.inference.evaluator import Evaluator
-from keima.review.analysis import review_game, review_key, summarise
+from keima.review.analysis import review_game, review_key, steps, summarise
 from keima.review.games import ReviewGame, open_game
 from keima.review.report import read_review, render_html, write_text
 from keima.review.variations import after_best, against_search, check_search
@@ -120,7 +120,7 @@ class TestGo:
         told: list[int] = []
         game = open_game(go_record("A5", "pass", "pass"))
         result = review_game(game, go, NETWORK, SEARCH, told.append)
-        assert sum(told) <= len(game.positions) + len(game.moves)
+        assert sum(told) == steps(game, SEARCH) == len(game.positions)
         assert "visits" not in result["positions"][-1]
         assert result["positions"][-1]["outcome"]
 
