@@ -91,7 +91,7 @@ export class RecordPanel {
       const parent = places.get(node.parent);
       const at = depth === 0 ? from : parent.depth + 1, main = parent && app.nodes.get(node.parent).children[0] === node.node;
       let lane = main ? parent.lane : parent ? parent.lane + 1 : 0;
-      while ((lanes[lane] === undefined ? -1 : lanes[lane]) >= at) lane += 1;
+      while (!main && (lanes[lane] === undefined ? -1 : lanes[lane]) >= at) lane += 1;
       lanes[lane] = Math.max(lanes[lane] === undefined ? -1 : lanes[lane], this.reach(node, at, to));
       places.set(node.node, { node, depth: at, lane });
       if (at < to) for (const child of [...node.children].reverse()) if (app.nodes.get(child)) stack.push([app.nodes.get(child), 1]);
