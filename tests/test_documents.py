@@ -17,8 +17,17 @@ from keima.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = sorted(path for folder in ("benchmarks", "scripts") for path in (ROOT / folder).glob("*.py"))
-METADATA = ("keima.store", "keima.game", "keima.selfplay", "keima.version")
-"""Names in the metadata of a game store, of no modules."""
+_OF_STORES = ("keima.store", "keima.game", "keima.selfplay", "keima.version")
+_OF_NETWORKS = (
+    "keima.network",
+    "keima.pedigree",
+    "keima.system",
+    "keima.encoding",
+    "keima.precision",
+    "keima.counters",
+)
+METADATA = (*_OF_STORES, *_OF_NETWORKS)
+"""Names in the metadata of game stores and network files, of no modules."""
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
