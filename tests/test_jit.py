@@ -301,7 +301,7 @@ def test_where_nothing_can_be_written_a_private_folder_serves(place: Path, monke
     folder = store.folder_of(str(place / "kernels.py"))
     assert folder.parent == place / "tmp"
     assert folder.stat().st_mode & 0o077 == 0
-    store.folder_of(str(place / "kernels.py" / "more"))
+    assert store.folder_of(str(place / "home" / "others.py")) == folder
     assert len(lines) == 1, "once for all sources"
     assert lines[0].startswith("compiled kernels cannot be kept in ")
     assert lines[0].endswith(f"using {folder}")
