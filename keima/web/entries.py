@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,8 @@ from keima.games.position import Position
 from keima.inference.evaluation import Evaluation
 from keima.plain import Data
 from keima.review.games import numbers
-from keima.review.variations import searched_numbers
-from keima.search.report import SearchResult
+from keima.review.variations import CANDIDATES, VARIATION_LENGTH
+from keima.search.report import MoveInfo, SearchResult
 
 TOP_MOVES = 20
 WRITTEN = 8
@@ -26,7 +27,8 @@ def of_search(result: SearchResult) -> Data:
     raw: Data = {"value": round(float(result.raw_value), 5)}
     if result.raw_lead is not None:
         raw["lead"] = round(float(result.raw_lead), 5)
-    entry = {**searched_numbers(position, result), **_policy(position, result.policy), "raw": raw}
+    entry = {**numbers(result), "visits": result.visits, **_policy(position, result.policy), "raw": raw}
+    entry["candidates"] = [_candidate(position, info) for info in result.moves[:CANDIDATES]]
     entry |= {"depth": round(result.depth, 2), "evaluations": result.evaluations}
     return entry | _ownership(result.ownership)
 
@@ -48,12 +50,27 @@ def judgement(position: Position, result: SearchResult) -> Data:
     return {**found, "visits": result.visits, "to_play": GAMES[position.game].side(position.to_play)}
 
 
+def _candidate(position: Position, info: MoveInfo) -> Data:
+    """As a searched review has it; of its variation the first moves as people write them."""
+    found: Data = {"move": info.move, "visits": info.visits, "prior": round(info.prior, 5), **numbers(info)}
+    found["pv"] = list(info.pv[:VARIATION_LENGTH])
+    if info.mate is not None:
+        found["mate"] = info.mate
+    written = _written(position, info.pv[: WRITTEN if info.order < 3 else 1])
+    return found if written is None else {**found, "pv_san": written}
+
+
+@lru_cache(maxsize=4096)
+def _written(position: Position, moves: tuple[str, ...]) -> list[str] | None:
+    """Kept, since a search reports the same variations many times."""
+    return GAMES[position.game].drawing.written(position, moves)
+
+
 def _policy(position: Position, policy: Mapping[str, float]) -> Data:
     ranked = sorted(policy.items(), key=lambda item: -item[1])[:TOP_MOVES]
     found: Data = {"policy": {move: round(float(p), 5) for move, p in ranked if p >= 0.0005 or move == ranked[0][0]}}
-    drawing = GAMES[position.game].drawing
-    if drawing.written(position, []) is not None:
-        names = {move: drawing.written(position, [move]) for move in list(found["policy"])[:WRITTEN]}
+    if _written(position, ()) is not None:
+        names = {move: _written(position, (move,)) for move in list(found["policy"])[:WRITTEN]}
         found["san"] = {move: name[0] for move, name in names.items() if name}
     return found
 

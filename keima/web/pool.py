@@ -180,7 +180,7 @@ class _Lane:
             update(one_result(one, "running"))
             spent = time.perf_counter() - began
             self.report_seconds = 0.8 * self.report_seconds + 0.2 * spent if self.report_seconds else spent
-            least = len(self.running) * self.report_seconds / REPORTING
+            least = len(self.running) * min(self.report_seconds / REPORTING, 0.1)
             one.next_update = began + max(one.ask.every, least)
 
 
