@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 class Position(Protocol):
     """A position of a game: immutable; what it is called and drawn like is the game's own."""
 
+    def __hash__(self) -> int:
+        """Equal positions have equal ones."""
+
     @property
     def game(self) -> str:
         """The name of the game, a key of `GAMES`."""
