@@ -97,7 +97,7 @@ def test_review_has_a_board(run: Run) -> None:
     run("review", "games.c4", "--net", "net.safetensors", "--visits", "8", "-o", "reports")
     pages = [page.read_text() for page in sorted(Path("reports").glob("games*.html"))]
     assert len(pages) == 2
-    assert all("BOARDS.connect_four" in page for page in pages)
+    assert all("class ConnectFourBoard" in page for page in pages)
 
 
 def test_search(run: Run) -> None:

@@ -83,7 +83,8 @@ def analysis(
     if settings.profile is None and PROFILE in bound:
         settings = replace(settings, profile=str(bound[PROFILE]))
     path = common.network_file(net, next(iter(GAMES)))
-    evaluator = common.open_player(path, backend, precision, batch, threads, value=value).bind(**bound)
+    evaluator = common.open_player(common.open_network(path, value), backend, precision, batch, threads)
+    evaluator = evaluator.bind(**bound)
     policy = None if rollout is None else load_rollout(rollout)
     models = [_model(path, evaluator)]
     human = None

@@ -16,7 +16,7 @@ from typer import Argument, Exit, Option
 from typer.core import TyperGroup
 
 from keima.atomic import replacing
-from keima.errors import BadRequest, KeimaError, UnsupportedNetwork
+from keima.errors import BadRequest, KeimaError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -193,19 +193,8 @@ def open_evaluator(
     return evaluator.bind(**options) if options else evaluator
 
 
-def open_player(
-    path: str,
-    backend: str,
-    precision: str,
-    batch: int,
-    threads: int | None,
-    game: str | None = None,
-    value: str | None = None,
-) -> Evaluator:
-    """The evaluator of an engine's network, which must play `game`; its preparation is told on standard error."""
-    network = open_network(path, value)
-    if game not in (None, network.encoding.game):
-        raise UnsupportedNetwork(f"plays {network.encoding.game}, not {game} (try keima gtp)", source=path)
+def open_player(network: Network, backend: str, precision: str, batch: int, threads: int | None) -> Evaluator:
+    """The evaluator of an engine's network; its preparation is told on standard error."""
     say(f"keima: preparing {network.pedigree.name} ({network.system})")
     return open_evaluator(network, backend, precision, batch, threads)
 

@@ -69,7 +69,8 @@ def gtp(
     from keima.search.search import Search
     from keima.systems.files.load import load_rollout
 
-    evaluator = common.open_player(common.network_file(net, GAME), backend, precision, batch, threads, value=value)
+    network = common.open_network(common.network_file(net, GAME), value)
+    evaluator = common.open_player(network, backend, precision, batch, threads)
     policy = None if rollout is None else load_rollout(rollout)
 
     def make_search(bound: Evaluator, overrides: Fields) -> Search:

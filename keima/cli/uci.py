@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from keima.cli import common
+from keima.errors import UnsupportedNetwork
 from keima.plain import Data
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from keima.engines.uci.options import Values
     from keima.inference.evaluator import Evaluator
     from keima.search.search import Search
+    from keima.systems.network import Network
 
 EXAMPLES = """Examples:
 
@@ -64,8 +66,8 @@ def uci(
     for name, value in given.items():
         values.set(name, str(value))
     opener = _Opener(common.read_options(option))
-    if net is not None:
-        opener.evaluator(values)  # one of another game is refused here, before a GUI waits for its moves
+    if net:
+        opener.network(net)  # one of another game is refused here, before a GUI waits for its moves
     out = os.dup(sys.stdout.fileno())
     with os.fdopen(out, "w", encoding="utf-8", errors="backslashreplace", newline="\n", buffering=1) as output:
         engine = UciEngine(opener, values, lambda line: output.write(line + "\n"))
@@ -84,13 +86,15 @@ class _Opener:
 
     def __init__(self, bound: Mapping[str, object]) -> None:
         self._bound = bound
+        self._network: Network | None = None
+        self._network_of = ""
         self._evaluator: Evaluator | None = None
         self._evaluator_of: tuple[object, ...] = ()
         self._search: Search | None = None
         self._search_of: tuple[object, ...] = ()
 
     def __call__(self, values: Values) -> Search:
-        """The search. Raises as `open_player`; BadWeights: no network was named and the default one is missing."""
+        """The search. Raises as `open_network`; BadWeights: no network was named and the default one is missing."""
         from keima.engines.session import prepare
         from keima.engines.uci import GAME
         from keima.games.game import get_game
@@ -106,16 +110,24 @@ class _Opener:
             prepare(self._search, get_game(GAME).from_json({}))
         return self._search
 
-    def evaluator(self, values: Values) -> Evaluator:
-        """Its evaluator. Raises as `__call__`."""
-        network_of = tuple(values[name] for name in ("WeightsFile", "Backend", "Precision", "MinibatchSize", "Threads"))
-        if self._evaluator is None or network_of != self._evaluator_of:
-            self._evaluator, self._search_of = self._open(*network_of), ()
-            self._evaluator_of = network_of
-        return self._evaluator
-
-    def _open(self, net: str, backend: str, precision: str, batch: int, threads: int) -> Evaluator:
+    def network(self, net: str) -> Network:
+        """A file's network, "" for keima's own. Raises as `__call__`; UnsupportedNetwork: it plays another game."""
         from keima.engines.uci import GAME
 
         path = common.network_file(net or None, GAME)
-        return common.open_player(path, backend, precision, batch, threads or None, GAME).bind(**self._bound)
+        if self._network is None or path != self._network_of:
+            network = common.open_network(path)
+            if network.encoding.game != GAME:
+                raise UnsupportedNetwork(f"plays {network.encoding.game}, not {GAME} (try keima gtp)", source=path)
+            self._network, self._network_of = network, path
+        return self._network
+
+    def evaluator(self, values: Values) -> Evaluator:
+        """Its evaluator. Raises as `__call__`."""
+        evaluator_of = tuple(values[n] for n in ("WeightsFile", "Backend", "Precision", "MinibatchSize", "Threads"))
+        if self._evaluator is None or evaluator_of != self._evaluator_of:
+            net, backend, precision, batch, threads = evaluator_of
+            opened = common.open_player(self.network(net), backend, precision, batch, threads or None)
+            self._evaluator, self._search_of = opened.bind(**self._bound), ()
+            self._evaluator_of = evaluator_of
+        return self._evaluator

@@ -21,7 +21,7 @@ Run = Callable[..., Result]
 TORCH = ("--backend", "torch", "--threads", "1")
 
 
-def refuse(path: str) -> Any:
+def refuse(path: str, value: str | None = None) -> Any:
     raise BadWeights("it is this one", source=path)
 
 

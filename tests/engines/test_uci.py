@@ -16,6 +16,7 @@ import chess
 import chess.engine
 import pytest
 
+import keima
 from keima.engines.uci.engine import Go, UciEngine, centipawns, permille, score_of
 from keima.engines.uci.options import OPTIONS, Values
 from keima.errors import BadRequest, UnsupportedNetwork
@@ -363,10 +364,11 @@ def test_the_command_line_opens_chess_networks_only(tmp_path: Path) -> None:
         _Opener({})(Values({"WeightsFile": str(path), "Backend": "torch"}))
 
 
-def test_a_file_whose_name_is_not_ascii_is_announced() -> None:
+def test_a_file_whose_name_is_not_ascii_is_announced(tmp_path: Path) -> None:
     import subprocess
 
+    keima.save(keima.create("lc0", blocks=1, channels=8), tmp_path / "d\u00e9faut.pb.gz")
     command = [sys.executable, "-m", "keima", "uci", "--net", "d\u00e9faut.pb.gz"]
-    done = subprocess.run(command, input=b"uci\nquit\n", capture_output=True, timeout=300, check=True)
+    done = subprocess.run(command, input=b"uci\nquit\n", capture_output=True, timeout=300, check=True, cwd=tmp_path)
     assert "option name WeightsFile type string default d\u00e9faut.pb.gz" in done.stdout.decode()
     assert done.stdout.endswith(b"uciok\n")

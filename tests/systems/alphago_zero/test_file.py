@@ -16,6 +16,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import keima
 from keima.compress.fold import fold
 from keima.errors import BadWeights, KeimaError, UnsupportedNetwork
 from keima.games.go.position import Position
@@ -241,8 +242,10 @@ def test_a_garbled_file_is_read_or_refused_and_nothing_else(tmp_path_factory, da
 
 def test_only_leela_zero_networks_that_leelaz_can_load_are_written(tmp_path):
     path = tmp_path / "net.txt"
-    with pytest.raises(UnsupportedNetwork, match="not a AlphaGoZeroNetwork"):
-        write_leela_zero(AlphaGoZeroNetwork(1, 4, board_size=5), path)
+    with pytest.raises(UnsupportedNetwork, match="not a ConnectFourNetwork"):
+        write_leela_zero(keima.create("connect-four", blocks=1, channels=4), path)
+    with pytest.raises(UnsupportedNetwork, match=r"tower\.0: a convolution without a skip connection"):
+        write_leela_zero(AlphaGoZeroNetwork(1, 4, board_size=5, tower="convolution"), path)
     with pytest.raises(UnsupportedNetwork, match="256 hidden units, this network 16"):
         write_leela_zero(fresh(value_hidden=16), path)
     broken = fresh()
