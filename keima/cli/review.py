@@ -146,12 +146,11 @@ def _search_options(visits: int, chosen: Mapping[str, object]) -> dict[str, obje
 def _open_judge(
     net: str, backend: str, precision: str, batch: int, threads: int | None, own: dict[str, object]
 ) -> tuple[Judge, Data]:
+    from keima.review.games import network_entry
     from keima.systems.files.defaults import judging_facts
 
     network = common.open_network(net)
-    pedigree = network.pedigree
-    facts: Data = {"name": pedigree.name, "game": network.encoding.game}
-    facts |= {"system": network.system, "format": pedigree.format, **judging_facts(network)}
+    facts = {**network_entry(network), **judging_facts(network)}
     return common.open_evaluator(network, backend, precision, batch, threads, own), facts
 
 

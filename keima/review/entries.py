@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from keima.games.game import GAMES
 from keima.games.playing import Opinion, Verdict
@@ -62,21 +66,32 @@ def _add_centipawns(game: ReviewGame, entry: Data) -> None:
 
 def _judged(position: Position, evaluation: Evaluation) -> Data:
     """What the network says of a position that is not over."""
-    entry = numbers(evaluation)
-    ranked = sorted(evaluation.policy.items(), key=lambda item: -item[1])[:TOP_MOVES]
-    entry["policy"] = {move: round(float(p), 5) for move, p in ranked if p >= 0.0005 or move == ranked[0][0]}
-    san = written(position, list(entry["policy"])[:8])
-    if san is not None:
-        entry["san"] = san
-    if evaluation.ownership is not None:
-        entry["ownership"] = [[round(float(point), 2) for point in row] for row in evaluation.ownership]
-    return entry
+    policy = policy_entry(position, evaluation.policy)
+    return {**numbers(evaluation), **policy, **ownership_entry(evaluation.ownership)}
+
+
+def policy_entry(position: Position, policy: Mapping[str, float]) -> Data:
+    """`policy`, its likeliest moves; and `san`, some of them as people write them, where that differs."""
+    ranked = sorted(policy.items(), key=lambda item: -item[1])[:TOP_MOVES]
+    told = {move: round(float(p), 5) for move, p in ranked if p >= 0.0005 or move == ranked[0][0]}
+    san = written(position, list(told)[:8])
+    return {"policy": told} | ({"san": san} if san is not None else {})
+
+
+def ownership_entry(ownership: NDArray[np.float32] | None) -> Data:
+    """`ownership` [H][W], where there is one."""
+    return {} if ownership is None else {"ownership": [[round(float(point), 2) for point in row] for row in ownership]}
+
+
+@lru_cache(maxsize=4096)
+def names_of(position: Position, moves: tuple[str, ...]) -> list[str] | None:
+    """A variation as people write it; kept, since a search under way tells the same ones many times."""
+    return GAMES[position.game].drawing.written(position, moves)
 
 
 def written(position: Position, moves: Sequence[str]) -> Data | None:
     """Move → how people write it; None where its own name serves. A move that is not legal is left out."""
-    drawing = GAMES[position.game].drawing
-    found = {move: drawing.written(position, [move]) for move in moves}
+    found = {move: names_of(position, (move,)) for move in moves}
     if any(names is None for names in found.values()):
         return None
     return {move: names[0] for move, names in found.items() if names}

@@ -6,13 +6,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from keima.errors import BadRecord, KeimaError
 from keima.games.game import GAMES, Game
 from keima.games.position import Position
 from keima.games.records import GameRecord
 from keima.plain import Data
+
+if TYPE_CHECKING:
+    from keima.systems.network import Network
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,13 @@ def numbers(judged: object) -> Data:
     """Those that an evaluation, a search or a move of one has, of win, draw, loss, value, lead and moves_left."""
     named = {name: getattr(judged, name) for name in ("win", "draw", "loss", "value", "lead", "moves_left")}
     return {name: round(float(number), 5) for name, number in named.items() if number is not None}
+
+
+def network_entry(network: Network) -> Data:
+    """What a report's `network` tells of any."""
+    pedigree = network.pedigree
+    facts = {"name": pedigree.name, "game": network.encoding.game, "system": network.system}
+    return {**facts, "format": pedigree.format}
 
 
 def game_title(facts: Data) -> str:

@@ -83,6 +83,8 @@ class Encoding(ABC):
     """The symmetries a position may be encoded in, 0 first: 0–7 for Go, 0 alone for chess, 0 and 2 for connect four."""
     options: tuple[str, ...] = ()
     """Names of what it takes beside the position ("profile", "policy_optimism"); bound by `bind`."""
+    choices: Mapping[str, Sequence[str]] = MappingProxyType({})
+    """Of options that take names, some to choose from, by the option."""
     policy_frame: str = "board"
     """Encodings of a game number their moves alike where this is equal: "board", or "planes" turned by the position."""
     concepts: Mapping[str, Sequence[int]] = MappingProxyType({})

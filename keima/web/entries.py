@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
-
-import numpy as np
-from numpy.typing import NDArray
-
-from keima.games.game import GAMES
 from keima.games.position import Position
 from keima.inference.evaluation import Evaluation
 from keima.plain import Data
+from keima.review.entries import names_of, ownership_entry, policy_entry, side_of
 from keima.review.games import numbers
 from keima.review.variations import CANDIDATES, VARIATION_LENGTH
 from keima.search.report import MoveInfo, SearchResult
 
-TOP_MOVES = 20
 WRITTEN = 8
-"""Moves whose names are written as people write them."""
+"""Moves of a variation that are written as people write them."""
 
 
 def of_search(result: SearchResult) -> Data:
@@ -27,10 +20,10 @@ def of_search(result: SearchResult) -> Data:
     raw: Data = {"value": round(float(result.raw_value), 5)}
     if result.raw_lead is not None:
         raw["lead"] = round(float(result.raw_lead), 5)
-    entry = {**numbers(result), "visits": result.visits, **_policy(position, result.policy), "raw": raw}
+    entry = {**numbers(result), "visits": result.visits, **policy_entry(position, result.policy), "raw": raw}
     entry["candidates"] = [_candidate(position, info) for info in result.moves[:CANDIDATES]]
     entry |= {"depth": round(result.depth, 2), "evaluations": result.evaluations}
-    return entry | _ownership(result.ownership)
+    return entry | ownership_entry(result.ownership)
 
 
 def of_network(position: Position, evaluation: Evaluation) -> Data:
@@ -38,8 +31,8 @@ def of_network(position: Position, evaluation: Evaluation) -> Data:
     return {
         **numbers(evaluation),
         "visits": 0,
-        **_policy(position, evaluation.policy),
-        **_ownership(evaluation.ownership),
+        **policy_entry(position, evaluation.policy),
+        **ownership_entry(evaluation.ownership),
     }
 
 
@@ -47,7 +40,7 @@ def judgement(position: Position, result: SearchResult) -> Data:
     """`judged` of a node."""
     found = numbers(result)
     found.pop("moves_left", None)
-    return {**found, "visits": result.visits, "to_play": GAMES[position.game].side(position.to_play)}
+    return {**found, "visits": result.visits, "to_play": side_of(position)}
 
 
 def _candidate(position: Position, info: MoveInfo) -> Data:
@@ -56,26 +49,5 @@ def _candidate(position: Position, info: MoveInfo) -> Data:
     found["pv"] = list(info.pv[:VARIATION_LENGTH])
     if info.mate is not None:
         found["mate"] = info.mate
-    written = _written(position, info.pv[: WRITTEN if info.order < 3 else 1])
+    written = names_of(position, info.pv[: WRITTEN if info.order < 3 else 1])
     return found if written is None else {**found, "pv_san": written}
-
-
-@lru_cache(maxsize=4096)
-def _written(position: Position, moves: tuple[str, ...]) -> list[str] | None:
-    """Kept, since a search reports the same variations many times."""
-    return GAMES[position.game].drawing.written(position, moves)
-
-
-def _policy(position: Position, policy: Mapping[str, float]) -> Data:
-    ranked = sorted(policy.items(), key=lambda item: -item[1])[:TOP_MOVES]
-    found: Data = {"policy": {move: round(float(p), 5) for move, p in ranked if p >= 0.0005 or move == ranked[0][0]}}
-    if _written(position, ()) is not None:
-        names = {move: _written(position, (move,)) for move in list(found["policy"])[:WRITTEN]}
-        found["san"] = {move: name[0] for move, name in names.items() if name}
-    return found
-
-
-def _ownership(ownership: NDArray[np.float32] | None) -> Data:
-    if ownership is None:
-        return {}
-    return {"ownership": np.round(ownership.astype(np.float64), 2).tolist()}

@@ -28,14 +28,6 @@ if TYPE_CHECKING:
 SLOW = 5.0
 """Visits a second below which a network is too large to be used unasked."""
 _WARMING_VISITS = 48
-_PROFILES = (
-    *(f"rank_{k}k" for k in range(20, 0, -1)),
-    *(f"rank_{d}d" for d in range(1, 10)),
-    *(f"preaz_{k}k" for k in range(20, 0, -1)),
-    *(f"preaz_{d}d" for d in range(1, 10)),
-    *(f"proyear_{year}" for year in range(1850, 2024, 10)),
-)
-"""Profiles that a page offers, of those a network takes."""
 
 
 @dataclass(eq=False)
@@ -93,21 +85,22 @@ class Offered:
             found["pedigree"]["origin"] = Path(pedigree.origin).name
         return found
 
-    @cached_property
-    def judge(self) -> Evaluator:
-        """An evaluator beside the pool's own, for single evaluations; use it under `lock`."""
+    def open_evaluator(self) -> Evaluator:
+        """A new evaluator of it, with the options it is offered with."""
         from keima.inference.evaluator import Evaluator
 
         assert self.network is not None
         return Evaluator(self.network, **self.options)
+
+    @cached_property
+    def judge(self) -> Evaluator:
+        """An evaluator beside the pool's own, for single evaluations; use it under `lock`."""
+        return self.open_evaluator()
 
     @cached_property
     def reviewer(self) -> Evaluator:
         """An evaluator for reviews; use it under `reviewing`."""
-        from keima.inference.evaluator import Evaluator
-
-        assert self.network is not None
-        return Evaluator(self.network, **self.options)
+        return self.open_evaluator()
 
     def evaluate(self, position: Position, profile: str | None = None) -> Evaluation:
         """What the network alone says. Raises KeimaError: it cannot take the position or the profile."""
@@ -219,7 +212,6 @@ class Networks:
         self.tell(offered)
 
     def _prepare(self, offered: Offered, anyway: bool) -> None:
-        from keima.inference.evaluator import Evaluator
         from keima.systems.files.load import load
         from keima.systems.registry import create
 
@@ -236,14 +228,12 @@ class Networks:
                 f"about {offered.speed:.1f} visits a second on this machine, too few to play with; it loads if asked"
             )
             return
-        encoding = offered.network.encoding
-        if "profile" in encoding.options:
-            offered.profiles = tuple(name for name in _PROFILES if _takes(offered.network, name))
+        offered.profiles = tuple(offered.network.encoding.choices.get("profile", ()))
         profile = offered.profiles[0] if offered.profiles else None
         evaluation = offered.evaluate(position, profile)
         names = ("value", "lead", "ownership", "moves_left")
         offered.gives = tuple(name for name in names if getattr(evaluation, name) is not None)
-        pool = SearchPool(Evaluator(offered.network, **offered.options))
+        pool = SearchPool(offered.open_evaluator())
         if "value" in offered.gives:
             _warm(pool, position, 8, profile)
             began = time.perf_counter()
@@ -301,14 +291,6 @@ def _sizes(network: Network) -> tuple[int, int] | None:
             continue
         fits.append(side)
     return (fits[0], fits[-1]) if fits else None
-
-
-def _takes(network: Network, profile: str) -> bool:
-    try:
-        network.encoding.bind(profile=profile)
-    except KeimaError:
-        return False
-    return True
 
 
 def _products() -> float:

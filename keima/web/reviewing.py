@@ -13,7 +13,7 @@ from keima.games.position import Position
 from keima.games.trees.tree import TreeNode
 from keima.plain import Data
 from keima.review.analysis import review_passes, steps
-from keima.review.games import ReviewGame
+from keima.review.games import ReviewGame, network_entry
 from keima.web import entries
 from keima.web import messages as m
 from keima.web.analysing import Analysing
@@ -113,9 +113,7 @@ class _Work:
             evaluator = evaluator.bind(profile=self.offered.profiles[-1])
         network = self.offered.network
         assert network is not None
-        pedigree = network.pedigree
-        facts = {"name": pedigree.name, "game": network.encoding.game, "system": network.system}
-        facts |= {"format": pedigree.format, "sha256": pedigree.sha256}
+        facts = {**network_entry(network), "sha256": network.pedigree.sha256}
         judge = _Judge(evaluator, self.stop, self)
         total = steps(self.game, options)
 

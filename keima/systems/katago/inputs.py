@@ -40,7 +40,7 @@ from keima.jit import Record, Records, njit
 from keima.systems.encoding import Batch
 from keima.systems.go_points import GoEncoding, fill_locs
 from keima.systems.katago.config import METADATA
-from keima.systems.katago.metadata import Profile, metadata_row, parse_profile
+from keima.systems.katago.metadata import PROFILES, Profile, metadata_row, parse_profile
 
 PLANES: list[tuple[int, str, str]] = [
     (0, "on board", "1 on every point of the board"),
@@ -354,6 +354,7 @@ class KataGoEncoding(GoEncoding):
         self.metadata = metadata
         self.pass_alive_suicide = pass_alive_suicide
         self.options = ("profile",) * metadata + ("policy_optimism", "playout_doubling_advantage")
+        self.choices = {"profile": PROFILES} if metadata else {}
         self.profile: Profile | None = None
         self.policy_optimism = 0.0
         self.playout_doubling_advantage = 0.0

@@ -54,6 +54,13 @@ _UNKNOWN_TIME, _BYO_YOMI = 0, 4
 _KGS, _GOGOD, _GO4GO = 2, 5, 6
 _FIRST_YEAR, _FIRST_GO4GO_YEAR, _LAST_YEAR = 1800, 2021, 2023
 
+_RANK_NAMES = (*(f"{k}k" for k in range(20, 0, -1)), *(f"{d}d" for d in range(1, 10)))
+PROFILES = (
+    *(f"{kind}_{rank}" for kind in ("rank", "preaz") for rank in _RANK_NAMES),
+    *(f"proyear_{year}" for year in range(1850, _LAST_YEAR + 1, 10)),
+)
+"""Some profiles to choose from, the weakest rank first."""
+
 _FORMS = (
     "rank_5k or rank_5k_2d (20k … 1k, 1d … 9d; one rank for both or Black_White), preaz_5k or preaz_5k_2d (the same "
     f"before AlphaGo), proyear_1995 ({_FIRST_YEAR} … {_LAST_YEAR})"

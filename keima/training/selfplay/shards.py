@@ -277,11 +277,11 @@ class ShardGames:
         """
         flat = self.games
         winner = np.where(flat.winner == UNKNOWN_WINNER, np.nan, flat.winner)
-        games = np.repeat(np.arange(len(self.number)), np.diff(flat.start))
+        lengths = np.diff(flat.start)
+        games = np.repeat(np.arange(len(self.number)), lengths)
         turns = np.arange(len(games)) - flat.start[games]
         q = np.where(flat.first_to_move(games, turns), self.q, -self.q)
         found, later = np.empty(len(q), np.float32), winner.astype(np.float32)
-        lengths = np.diff(flat.start)
         for back in range(1, int(lengths.max(initial=0)) + 1):
             some = np.flatnonzero(lengths >= back)
             plies = flat.start[some + 1] - back
