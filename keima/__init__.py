@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from keima.systems.files.load import load as load
     from keima.systems.files.load import load_default as load_default
     from keima.systems.files.load import save as save
+    from keima.systems.forms import convert as convert
     from keima.systems.network import Network as Network
     from keima.systems.network import Pedigree as Pedigree
     from keima.systems.registry import create as create
@@ -47,6 +48,7 @@ _PACKAGES = {
 }
 _NAMES = {
     "keima.systems.files.load": ("load", "load_default", "save"),
+    "keima.systems.forms": ("convert",),
     "keima.systems.registry": ("create", "list_networks"),
     "keima.systems.network": ("Network", "Pedigree"),
     "keima.inference.evaluator": ("Evaluator",),

@@ -20,18 +20,24 @@ EXAMPLES = """Examples:
   keima convert maia-1900.pb.gz maia.safetensors
   keima convert b6c96.bin.gz b6c96.onnx              (boards of any size; needs keima[export])
   keima convert b6c96.bin.gz half.onnx --precision f16
+  keima convert elf.txt.gz zero.safetensors --to alphago-zero
+  keima convert old.pb.gz new.pb.gz --to VALUE_WDL
 """
 
 ONNX_ENDING = ".onnx"
 
 Precision = Annotated[str, Option(help="Of an ONNX file: f32, or f16, which is half as large.")]
+To = Annotated[str | None, Option(help="Another form of the network; an unknown one lists those there are.")]
 
 
-def convert(source: common.InArgument, target: common.OutArgument, precision: Precision = "f32") -> None:
+def convert(source: common.InArgument, target: common.OutArgument, to: To = None, precision: Precision = "f32") -> None:
     """Write a network in the format that OUT's ending names: .safetensors, .onnx, .bin.gz, .pb.gz, .txt.gz."""
     from keima.systems.files.load import save
+    from keima.systems.forms import convert
 
     network = common.open_network(source)
+    if to is not None:
+        network = convert(network, to)
     if target.lower().endswith(ONNX_ENDING):
         error = _write_onnx(network, target, precision)
         common.say(f"{target}: {network.system} network {network.pedigree.name}, {precision}; {error}")

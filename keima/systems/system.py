@@ -9,6 +9,7 @@ A system is a folder with one file for each facet, imported when it is first ask
     preset.py       PRESET: the numbers of its search
     playouts.py     PLAYOUTS: leaves played out by a fast policy
     layout.py       LAYOUT: which layers read and write which channels, for folding and pruning
+    forms.py        FORMS: what else its networks can be converted to
 
 and an `__init__.py` with `SYSTEM = System(...)`, whose docstring is the folder's table of contents. A system without
 one of them has no such file. `SYSTEMS` below is the registration; `keima.check_system` holds a system to the laws the
@@ -17,7 +18,7 @@ rest relies on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -46,7 +47,6 @@ class System:
     # what its networks may take beside a position, as POSITIONS lines name it ("profile")
     options: tuple[str, ...] = ()
     preset_of: str = ""  # the system whose search it shares, where it has no preset of its own
-    files_of: str = ""  # the system whose published files hold its networks too, where it has none of its own
     # of its published files' names, the usual one first (".bin.gz"); empty without a format of its own
     endings: tuple[str, ...] = ()
     boards: tuple[int, int] | None = (
@@ -75,8 +75,13 @@ class System:
     @cached_property
     def formats(self) -> tuple[Format, ...]:
         """The file formats its networks are published in."""
-        formats: tuple[Format, ...] = self._facet("file", "FORMATS") or ()
-        return formats
+        return tuple(each for part in self._facets("file", "FORMATS") for each in part)
+
+    @cached_property
+    def forms(self) -> Mapping[str, Callable[[Network], Network]]:
+        """What its networks can be converted to, by name (`keima.convert`)."""
+        forms: Mapping[str, Callable[[Network], Network]] = self._facet("forms", "FORMS") or {}
+        return forms
 
     @cached_property
     def loss(self) -> Any:

@@ -7,6 +7,7 @@ loss.py          squared error of the value, cross-entropy of the policy
 preset.py        the numbers of the search
 file.py          Leela Zero's .txt.gz, both ways
 layout.py        which layers folding and pruning may change
+forms.py         AlphaGo Zero's dual-res ↔ Leela Zero's network
 """
 
 from keima.systems.system import System
@@ -16,7 +17,6 @@ SYSTEM = System(
     "AlphaGo Zero",
     "Silver et al., Nature 550 (2017)",
     __name__,
-    files_of="leela-zero",
     files={"inputs": ("inputs", "connect_four"), "network": ("network", "connect_four"), "file": ()},
 )
 

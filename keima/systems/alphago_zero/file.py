@@ -32,12 +32,11 @@ from dataclasses import asdict, dataclass, fields
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from keima.errors import BadWeights, KeimaError, UnsupportedNetwork
 from keima.systems.alphago_zero.inputs import LEELA_ZERO_PLANES
 from keima.systems.alphago_zero.leela_zero import LeelaZeroNetwork
-from keima.systems.alphago_zero.network import AlphaGoZeroNetwork
 from keima.systems.files.contents import Format, atomic_write, read_bytes, sha256_of
 from keima.systems.network import Network, Pedigree
 
@@ -76,19 +75,13 @@ def read_leela_zero(path: str | os.PathLike[str]) -> LeelaZeroNetwork:
 def write_leela_zero(network: Network, path: str | os.PathLike[str]) -> None:
     """Write a network that Leela Zero loads; gzipped where the name ends in .gz, whole or not at all.
 
-    Numbers are written with nine significant digits, which read back as the same float32. AlphaGo Zero's dual-res
-    becomes Leela Zero's network with the same answers: its planes in the other order, no weights for "White to move".
+    Numbers are written with nine significant digits, which read back as the same float32.
 
     Raises:
         UnsupportedNetwork: not one of these networks, or a value head's hidden layer of a width other than 256.
         BadWeights: a weight is not finite, or the file cannot be written.
     """
     source = os.fspath(path)
-    if isinstance(network, AlphaGoZeroNetwork):
-        if network.config["tower"] != "residual":
-            message = "a convolution without a skip connection, which the format cannot hold"
-            raise UnsupportedNetwork(message, source=source, place="tower.0")
-        network = _as_leela_zero(network)
     if not isinstance(network, LeelaZeroNetwork):
         kind = type(network).__name__
         raise UnsupportedNetwork(f"the format holds Leela Zero networks, not a {kind}", source=source)
@@ -105,21 +98,6 @@ def write_leela_zero(network: Network, path: str | os.PathLike[str]) -> None:
                 raise BadWeights(message, source=source, place=layer.key)
             text.append(" ".join([f"{value:.9g}" for value in values.ravel().tolist()]).encode("ascii"))
     atomic_write(path, b"\n".join(text) + b"\n")
-
-
-def _as_leela_zero(network: AlphaGoZeroNetwork) -> LeelaZeroNetwork:
-    """The same network for Leela Zero's planes: own stones, then the opponent's, then Black's turn, White's turn."""
-    state = network.state_dict()
-    planes = state["stem.convolution.weight"]
-    own, others, black = planes[:, :-1:2], planes[:, 1:-1:2], planes[:, -1:]
-    state["stem.convolution.weight"] = torch.cat([own, others, black, torch.zeros_like(black)], dim=1)
-    with torch.device("meta"):
-        same = LeelaZeroNetwork(**{each.name: network.config[each.name] for each in fields(_Sizes)})
-    for norm, convolution in network.folded.items():
-        same.set_submodule(norm, nn.Identity())
-        same.get_submodule(convolution).bias = nn.Parameter(state[f"{convolution}.bias"])
-    same.load_state_dict(state, assign=True)
-    return same
 
 
 FORMATS = (

@@ -11,6 +11,7 @@ from keima.systems.files.contents import FilePath, Format, read_head
 from keima.systems.files.defaults import default_network, with_known_pedigree
 from keima.systems.files.onnx_file import ONNX
 from keima.systems.files.safetensors import SAFETENSORS
+from keima.systems.forms import convert
 from keima.systems.network import Network
 from keima.systems.system import SYSTEMS, System, system_of
 
@@ -68,7 +69,8 @@ def save(network: Network, path: FilePath) -> None:
     """Write a network in the format the file's name asks for, whole or not at all.
 
     `.safetensors` takes any registered network, and so does `.onnx` (with `keima[export]`); `.bin[.gz]` and `.txt[.gz]`
-    KataGo networks; `.txt[.gz]` Leela Zero networks; `.pb[.gz]` Lc0 networks. The original engines load these.
+    KataGo networks; `.txt[.gz]` Leela Zero networks; `.pb[.gz]` Lc0 networks. The original engines load these. Another
+    system's network is written where it has the format's form (`keima.convert`).
 
     Raises:
         UnsupportedNetwork: the format cannot hold this network, or the name has no known ending.
@@ -85,11 +87,16 @@ def save(network: Network, path: FilePath) -> None:
         message = f"unknown ending of the name; use one of {', '.join([*_FOR_ANY, *endings])}"
         raise UnsupportedNetwork(message, source=name)
     own = system_of(network)
-    holder = SYSTEMS[own.files_of] if own.files_of else own
-    if holder not in owners:
+    holder = own if own in owners else next((system for system in owners if system.name in own.forms), None)
+    if holder is None:
         titles = " or ".join(system.title for system in owners)
         message = f"such a file holds {titles} networks, not {own.title} ones; {_OWN_ENDING} holds any"
         raise UnsupportedNetwork(message, source=name)
+    if holder is not own:
+        try:
+            network = convert(network, holder.name)
+        except UnsupportedNetwork as error:
+            raise error.at(source=name) from error
     holder.formats[0].write(network, path)
 
 

@@ -3,6 +3,7 @@
 inputs.py    22 planes
 network.py   a pre-activation tower with global pooling, four heads
 loss.py      the targets of each head
+forms.py     what keeps it out of KataGo's files
 """
 
 from keima.systems.system import System

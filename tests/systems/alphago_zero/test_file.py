@@ -22,7 +22,6 @@ from keima.errors import BadWeights, KeimaError, UnsupportedNetwork
 from keima.games.go.position import Position
 from keima.systems.alphago_zero.file import looks_like_leela_zero, read_leela_zero, write_leela_zero
 from keima.systems.alphago_zero.leela_zero import LeelaZeroNetwork
-from keima.systems.alphago_zero.network import AlphaGoZeroNetwork
 from tests.systems.alphago_zero.test_network import heatmap
 from tests.systems.laws import answers, assert_same, lively, random_inputs
 
@@ -244,8 +243,6 @@ def test_only_leela_zero_networks_that_leelaz_can_load_are_written(tmp_path):
     path = tmp_path / "net.txt"
     with pytest.raises(UnsupportedNetwork, match="not a ConnectFourNetwork"):
         write_leela_zero(keima.create("connect-four", blocks=1, channels=4), path)
-    with pytest.raises(UnsupportedNetwork, match=r"tower\.0: a convolution without a skip connection"):
-        write_leela_zero(AlphaGoZeroNetwork(1, 4, board_size=5, tower="convolution"), path)
     with pytest.raises(UnsupportedNetwork, match="256 hidden units, this network 16"):
         write_leela_zero(fresh(value_hidden=16), path)
     broken = fresh()
