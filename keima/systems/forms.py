@@ -33,8 +33,9 @@ def convert(network: Network, form: str) -> Network:
         raise BadRequest(f"a network of {system.title} has no other form {form!r}; {known}")
     other = system.forms[form](network)
     if other is not network:
-        details = {**network.pedigree.details, "converted": f"from {system.title} to {form}"}
-        other.pedigree = replace(network.pedigree, details=details)
+        was = network.pedigree.format or system.title
+        details = {**network.pedigree.details, **other.pedigree.details, "converted": f"from {was} to {form}"}
+        other.pedigree = replace(network.pedigree, format=other.pedigree.format, details=details)
     return other
 
 

@@ -7,6 +7,7 @@ preset.py        the numbers of the search
 file.py          .pb.gz, both ways: file_schema.py, protobuf.py: the messages; file_layers.py: which layer stands where;
                  file_params.py: how its numbers are kept
 layout.py        which layers folding and pruning may change
+forms.py         old structures and heads ↔ new ones
 """
 
 from keima.systems.system import System
