@@ -11,7 +11,6 @@ import torch
 
 import keima
 from keima.errors import UnsupportedNetwork
-from keima.systems.lc0 import file_schema as schema
 from keima.systems.lc0.attention import AttentionPolicyConfig
 from keima.systems.lc0.file import format_lc0, parse_lc0, read_lc0
 from keima.systems.lc0.forms import FORMS
