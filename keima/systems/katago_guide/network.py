@@ -10,6 +10,7 @@ one board size. As a network to train, it is complete; this file builds it as de
   biases as PyTorch's default has them.
 - The policy comes out as logits, not probabilities; ownership as [N, H, W], not flattened.
 - The guide's linear layers are fixed to 19 × 19; here they take `board_size`.
+- The policy's linear layer begins pointwise; the guide names no initialisation.
 - Its parameter counts (5, 75, 95 and 200 million) do not follow from its own layers, which `docs/networks.md` counts.
 
 Shapes: N positions, C channels, H × W points with H = W = `board_size`, A = H·W + 1 moves, pass last.
@@ -25,7 +26,7 @@ from torch.nn import functional as F
 
 from keima.errors import BadRequest
 from keima.systems.katago_guide.inputs import KataGoGuideEncoding
-from keima.systems.layers import decode_two_heads
+from keima.systems.layers import begin_pointwise, decode_two_heads
 from keima.systems.network import Array, Heads, Network, NetworkEntry, NetworkKind, NetworkTable, Pedigree
 
 POOLING_EVERY = 6
@@ -85,6 +86,7 @@ class PolicyHead(nn.Module):
         self.convolution = nn.Conv2d(channels, 2, 1)
         self.norm = nn.BatchNorm2d(2)
         self.linear = nn.Linear(2 * board_size * board_size, board_size * board_size + 1)
+        begin_pointwise(self.linear, board_size * board_size)
 
     def forward(self, x: Tensor) -> Tensor:
         """[N, C, H, W] → logits [N, H·W + 1], pass last."""

@@ -14,7 +14,7 @@ from keima.games.go.position import Position
 from keima.systems.alphago_zero.file import read_leela_zero
 from keima.systems.alphago_zero.leela_zero import LeelaZeroNetwork
 from keima.systems.alphago_zero.network import AlphaGoZeroNetwork, AlphaGoZeroSeparateNetworks
-from keima.systems.layers import ConvolutionBlock, ResidualBlock
+from keima.systems.layers import ConvolutionBlock, PolicyHead, ResidualBlock
 from keima.systems.network import softmax
 from tests.systems.laws import answers, lively, random_inputs
 
@@ -45,6 +45,13 @@ def test_a_plain_tower_has_no_skip_connections():
     network = AlphaGoZeroNetwork(blocks=11, channels=4, tower="convolution", board_size=5)
     assert [type(block) for block in network.tower] == [ConvolutionBlock] * 11
     assert sum(m.kernel_size == (3, 3) for m in network.modules() if isinstance(m, nn.Conv2d)) == 12
+
+
+def test_a_fresh_policy_head_gives_each_point_the_difference_of_its_own_two_planes():
+    head = PolicyHead(3, 5).eval()
+    x = torch.randn(2, 3, 5, 5)
+    first, second = head.norm(head.convolution(x)).relu().flatten(2).unbind(1)
+    torch.testing.assert_close(head(x)[:, :25], first - second + head.linear.bias[:25])
 
 
 @pytest.mark.parametrize("tower", ["residual", "convolution"])
