@@ -204,8 +204,7 @@ class Analysing:
 
         ask.on_end = lambda found: self._session.later(arrive, found)
         assert offered.pool is not None
-        if ask.profile is None and offered.profiles:
-            ask.profile = offered.profiles[-1]
+        ask.profile = ask.profile or offered.usual_profile
         offered.pool.start(ask)
         found: Found = await future
         if found.error is not None:

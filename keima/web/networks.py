@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ from keima.games.game import GAMES
 from keima.games.position import Position
 from keima.plain import Data
 from keima.systems.files.defaults import DEFAULT_NETWORKS, find_network
-from keima.web.pool import Ask, Found, SearchPool
+from keima.web.pool import Ask, SearchPool
 
 if TYPE_CHECKING:
     from keima.inference.evaluation import Evaluation
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
 SLOW = 5.0
 """Visits a second below which a network is too large to be used unasked."""
-_WARMING_VISITS = 48
+_MEASURED_VISITS = 48
+_PATIENCE = 3.0
+"""Seconds that what nobody asked for waits while somebody searches."""
 
 
 @dataclass(eq=False)
@@ -47,6 +50,7 @@ class Offered:
     gives: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
     sizes: tuple[int, int] | None = None
+    anyway: bool = False  # to be loaded however slow
     own: bool = False  # comes with keima
     untrained: str = ""  # made fresh by this name of the registry, where keima has no trained network of the game
     options: Data = field(default_factory=dict)  # backend, precision, batch_size, threads of `Evaluator`
@@ -57,6 +61,11 @@ class Offered:
     def area(self) -> int:
         """Points of the largest board it plays."""
         return (self.sizes or (0, 0))[1] ** 2 or 64
+
+    @property
+    def usual_profile(self) -> str | None:
+        """Of its human profiles the one to use where none is named: the strongest; None where it takes none."""
+        return self.profiles[-1] if self.profiles else None
 
     @cached_property
     def parameters(self) -> int:
@@ -122,8 +131,10 @@ class Networks:
         self.tell: Callable[[Offered], None] = lambda offered: None
         self._options = dict(options or {})
         self._loader = ThreadPoolExecutor(1, "networks")
+        self._queue: list[tuple[Offered, bool]] = []  # what is to be loaded, and whether it was asked for
         self._offered: dict[str, Offered] = {}
         self._lock = threading.Lock()
+        self._closed = False
         for path in paths:
             self.add(path)
         named = {one.path for one in self._offered.values()}
@@ -181,69 +192,96 @@ class Networks:
         """The network to begin with in a game; None without one."""
         return next((one for one in self if one.game == game and (one.state == "ready" or not ready)), None)
 
-    def open(self, offered: Offered, anyway: bool = False) -> None:
-        """Begin to load it, unless that was done; `tell` says when it is ready or failed."""
+    def open(self, offered: Offered, asked: bool = True) -> None:
+        """Begin to load it, before others if `asked`, unless that was done; `tell` says when it is ready or failed."""
         with self._lock:
-            if offered.state in ("loading", "ready"):
+            if offered.state == "ready" or (offered.state == "loading" and (offered, False) not in self._queue):
                 return
+            waiting = offered.state == "loading"
+            if waiting and not asked:
+                return
+            self._queue = [one for one in self._queue if one[0] is not offered]
+            self._queue.insert(0 if asked else len(self._queue), (offered, asked))
             offered.state, offered.message = "loading", ""
         self.tell(offered)
-        self._loader.submit(self._load, offered, anyway)
+        if not waiting:
+            self._loader.submit(self._load)
 
     def open_all(self) -> None:
         """Begin to load all of the list, in its order."""
         for one in self:
-            self.open(one)
+            self.open(one, asked=False)
 
     def close(self) -> None:
         """End all searches."""
+        self._closed = True
         self._loader.shutdown(wait=False, cancel_futures=True)
         for one in self:
             if one.pool is not None:
                 one.pool.close()
 
-    def _load(self, offered: Offered, anyway: bool) -> None:
+    def _load(self) -> None:
+        """Load the next of the queue."""
+        with self._lock:
+            offered, asked = self._queue.pop(0)
+        if not asked:
+            self._let_search()
         try:
-            self._prepare(offered, anyway)
+            self._prepare(offered)
         except KeimaError as error:
             offered.state, offered.message = "failed", str(error)
         except Exception as error:
             offered.state, offered.message = "failed", f"{type(error).__name__}: {error}"
         self.tell(offered)
+        if offered.state == "ready" and "value" in offered.gives:
+            with suppress(RuntimeError):  # it is being closed
+                self._loader.submit(self._measure, offered)
 
-    def _prepare(self, offered: Offered, anyway: bool) -> None:
+    def _let_search(self) -> None:
+        """Wait while somebody searches, but not for long."""
+        end = time.monotonic() + _PATIENCE
+        while time.monotonic() < end and any(one.pool is not None and one.pool.searching for one in self):
+            time.sleep(0.05)
+
+    def _prepare(self, offered: Offered) -> None:
         from keima.systems.files.load import load
-        from keima.systems.registry import create
 
         if offered.network is None:
-            offered.network = create(offered.untrained) if offered.untrained else load(offered.path)
+            offered.network = _untrained(offered.untrained) if offered.untrained else load(offered.path)
             offered.game = offered.network.encoding.game
             offered.sizes = _sizes(offered.network)
-        position = _start(offered)
         offered.speed = self._estimate(offered)
         offered.too_large = offered.speed < SLOW and not offered.own
-        if offered.too_large and not anyway:
+        if offered.too_large and not offered.anyway:
             offered.state = "listed"
             offered.message = (
                 f"about {offered.speed:.1f} visits a second on this machine, too few to play with; it loads if asked"
             )
             return
         offered.profiles = tuple(offered.network.encoding.choices.get("profile", ()))
-        profile = offered.profiles[0] if offered.profiles else None
-        evaluation = offered.evaluate(position, profile)
+        evaluation = offered.evaluate(_start(offered), offered.usual_profile)
         names = ("value", "lead", "ownership", "moves_left")
         offered.gives = tuple(name for name in names if getattr(evaluation, name) is not None)
-        pool = SearchPool(offered.open_evaluator())
-        if "value" in offered.gives:
-            _warm(pool, position, 8, profile)
-            began = time.perf_counter()
-            _warm(pool, position, _WARMING_VISITS, profile)
-            offered.speed = (_WARMING_VISITS - 8) / max(time.perf_counter() - began, 1e-6)
-            offered.measured = True
-        offered.pool = pool
+        offered.pool = SearchPool(offered.open_evaluator())
         offered.state = "ready"
         if offered.untrained:
             offered.message = "not trained: only the search plays; it looks far enough to see what is forced"
+
+    def _measure(self, offered: Offered) -> None:
+        """Visits a second, when nobody searches."""
+        assert offered.pool is not None
+        position, profile = _start(offered), offered.usual_profile
+        for visits in (8, _MEASURED_VISITS):  # the first time other things are made ready too
+            self._let_search()
+            began, done = time.perf_counter(), threading.Event()
+            offered.pool.start(Ask(position, visits=visits, profile=profile, on_end=lambda found: done.set()))
+            while not done.wait(0.2):
+                if self._closed:
+                    return
+        if not offered.pool.searching:
+            offered.speed = visits / max(time.perf_counter() - began, 1e-6)
+            offered.measured = True
+            self.tell(offered)
 
     def _estimate(self, offered: Offered) -> float:
         """Visits a second, by its numbers and points, at the rate of a measured network or of a matrix product."""
@@ -255,19 +293,15 @@ class Networks:
         return rate / max(1.0, float(offered.parameters * offered.area))
 
 
-def _warm(pool: SearchPool, position: Position, visits: int, profile: str | None) -> None:
-    done = threading.Event()
-    errors: list[BaseException] = []
+def _untrained(name: str) -> Network:
+    """A network of the registry, the same one every time: what is compiled for it is found again."""
+    import torch
 
-    def ended(found: Found) -> None:
-        if found.error is not None:
-            errors.append(found.error)
-        done.set()
+    from keima.systems.registry import create
 
-    pool.start(Ask(position, visits=visits, profile=profile, on_end=ended))
-    done.wait()
-    if errors:
-        raise errors[0]
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return create(name)
 
 
 def _start(offered: Offered) -> Position:

@@ -84,8 +84,7 @@ class Playing:
         for side, mover in request.engine.items():
             letter = session.letter(side, f"engine.{side}")
             offered = self._analysing.choose(mover.network, f"engine.{side}.network")
-            if mover.profile is None and offered.profiles:
-                mover = mover.model_copy(update={"profile": offered.profiles[-1]})
+            mover = mover.model_copy(update={"profile": mover.profile or offered.usual_profile})
             engine[letter] = (mover, offered)
         if session.position.is_over:
             raise BadRequest("the game is over in this position; go to another, or begin anew")

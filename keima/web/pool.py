@@ -11,17 +11,20 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from keima.errors import KeimaError
 from keima.games.position import Position
-from keima.inference.evaluator import Evaluator
 from keima.search.batches import BatchesInFlight, Share, share_of
 from keima.search.report import SearchResult, choose, make_result
 from keima.search.root import Considered, prepare_roots
 from keima.search.search import parameters_of
 from keima.search.tree import Ownership, Tree
+
+if TYPE_CHECKING:
+    from keima.inference.evaluator import Evaluator
 
 MEMORY = 1 << 28
 """Bytes one tree may take."""

@@ -110,7 +110,7 @@ class _Work:
         if searched:
             options |= {"visits": max(2, self.visits // 4), "preset": "auto", "seed": 0, "deeper": self.visits}
         if self.offered.profiles:
-            evaluator = evaluator.bind(profile=self.offered.profiles[-1])
+            evaluator = evaluator.bind(profile=self.offered.usual_profile)
         network = self.offered.network
         assert network is not None
         facts = {**network_entry(network), "sha256": network.pedigree.sha256}

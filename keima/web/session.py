@@ -238,7 +238,8 @@ class Session:
             found = self.networks.add(str(Path(request.network).expanduser()))
         if found.too_large and not request.anyway:
             raise m.BadMessage(f"{found.name}: {found.message}", "network")
-        self.networks.open(found, request.anyway)
+        found.anyway = found.anyway or request.anyway
+        self.networks.open(found)
         return {"network": found.to_json()}
 
     # --- The game and its variations ----------------------------------------------------------------------------------
@@ -252,6 +253,9 @@ class Session:
         except KeimaError as error:
             raise m.BadMessage(str(error), "setup") from None
         self._begin(GameTree(start))
+        first = self.networks.first(request.game, ready=False)
+        if first is not None and self.networks.first(request.game) is None and first.state == "loading":
+            self.networks.open(first)
         return {"node": 0}
 
     def _begin(self, tree: GameTree) -> None:

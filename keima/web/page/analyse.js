@@ -33,6 +33,7 @@ export class AnalysePanel {
   async start(visits = null) {
     const networks = this.movers.map((mover) => mover.read()).filter(Boolean);
     if (visits) for (const one of networks) one.visits = visits;
+    await this.app.ready(networks.map((one) => one.network));
     this.wanted = Boolean(await this.app.ask("analyse", { networks }));
     this.label();
   }

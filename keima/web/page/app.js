@@ -88,17 +88,18 @@ class App {
 
   say(words) { this.live.textContent = words; }
 
-  complain(error) {
+  complain(error, during) {
     if (error.message === "closed") return;
     if (!error.told && !(error instanceof Error && error.field !== undefined)) console.error(error);
-    this.tell(error.message || String(error));
+    this.tell(error.message || String(error), during);
   }
 
-  tell(text) {
+  // A message, for so many milliseconds; 0: until it is closed.
+  tell(text, during = 12000) {
     this.notice.replaceChildren(html("span", { text }), html("button", { type: "button", class: "tiny", "aria-label": t("do.close"), onclick: () => { this.notice.hidden = true; }, text: "×" }));
     this.notice.hidden = false;
     clearTimeout(this.noticeTimer);
-    this.noticeTimer = setTimeout(() => { this.notice.hidden = true; }, 12000);
+    if (during) this.noticeTimer = setTimeout(() => { this.notice.hidden = true; }, during);
   }
 
   lineIs(open) {
@@ -112,11 +113,11 @@ class App {
     if (message.event === "welcome") await this.welcome(message);
     else if (message.event === "tree") await this.tree(message);
     else if (message.event === "position") this.arrived(message);
-    else if (message.event === "network") { this.networks = this.networks.filter((one) => one.name !== message.network.name).concat(message.network); this.each("networksChanged"); }
+    else if (message.event === "network") { this.networks = this.networks.map((one) => (one.name === message.network.name ? message.network : one)); if (!this.networks.includes(message.network)) this.networks.push(message.network); this.each("networksChanged"); this.waiters = (this.waiters || []).filter((check) => !check()); }
     else if (message.event === "game") { this.game = { ...message, at: performance.now() }; this.draw(); this.each("gameChanged"); }
     else if (message.event === "analysis") { this.analysis[message.number] = message; this.each("analysed", message); }
     else if (message.event === "review") this.each("reviewed", message);
-    else if (message.event === "failed") { this.tell(message.message); this.each("failed", message); }
+    else if (message.event === "failed") { this.tell(message.message, 0); this.each("failed", message); }
   }
 
   each(name, ...details) { for (const panel of Object.values(this.panels)) if (panel[name]) panel[name](...details); }
@@ -175,6 +176,14 @@ class App {
 
   // ---- the game --------------------------------------------------------------------------------------------------
   info() { return this.games.find((game) => game.name === this.facts.game); }
+
+  // Resolves when networks that are being loaded are there, or have failed.
+  ready(names) {
+    const there = () => names.every((name) => !this.networks.some((one) => one.name === name && one.state === "loading"));
+    if (there()) return Promise.resolve();
+    this.tell(t("networks.wait", { names: names.join(", ") }), 4000);
+    return new Promise((resolve) => { this.waiters = [...(this.waiters || []), () => there() && (resolve(), true)]; });
+  }
 
   networksOf(game) { return this.networks.filter((one) => one.game === game); }
 

@@ -17,7 +17,7 @@ export class NetworksPanel {
       await this.app.connection.ask("open_network", { network });
     } catch (error) {
       if (/anyway/.test(error.message) && (await choose(error.message, [[true, t("networks.anyway")]]))) this.app.ask("open_network", { network, anyway: true });
-      else this.app.complain(error);
+      else this.app.complain(error, 0);
     }
   }
 

@@ -101,6 +101,7 @@ export class PlayPanel {
     const clock = Object.fromEntries(Object.entries(this.clock).map(([name, input]) => [name, Number(input.value) || 0]));
     if (engines.length && mover && (clock.main || clock.period || clock.increment) && !this.mover.seconds.value && this.mover.visits.value === "") delete mover.visits;
     if (engines.length && !mover) { this.app.tell(t("play.nobody")); return; }
+    if (engines.length) await this.app.ready([mover.network]);
     await this.app.ask("start_game", { engine: Object.fromEntries(engines.map((side) => [side, mover])), ...(clock.main || clock.period || clock.increment ? { clock } : {}) });
     this.app.pane.shown.flip = game.name === this.app.facts.game && this.app.pane.board.toggles.some((one) => one.key === "flip") && this.side.value === game.sides[1];
     this.app.draw();
