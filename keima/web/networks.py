@@ -274,7 +274,7 @@ class Networks:
         for visits in (8, _MEASURED_VISITS):  # the first time other things are made ready too
             self._let_search()
             began, done = time.perf_counter(), threading.Event()
-            offered.pool.start(Ask(position, visits=visits, profile=profile, on_end=lambda found: done.set()))
+            offered.pool.start(Ask(position, visits=visits, profile=profile, on_end=lambda _, done=done: done.set()))
             while not done.wait(0.2):
                 if self._closed:
                     return

@@ -14,6 +14,7 @@ from keima.games.trees.tree import TreeNode
 from keima.plain import Data
 from keima.review.analysis import review_passes, steps
 from keima.review.games import ReviewGame, network_entry
+from keima.systems.files.defaults import judging_facts
 from keima.web import entries
 from keima.web import messages as m
 from keima.web.analysing import Analysing
@@ -113,7 +114,7 @@ class _Work:
             evaluator = evaluator.bind(profile=self.offered.usual_profile)
         network = self.offered.network
         assert network is not None
-        facts = {**network_entry(network), "sha256": network.pedigree.sha256}
+        facts = {**network_entry(network), **judging_facts(network), "sha256": network.pedigree.sha256}
         judge = _Judge(evaluator, self.stop, self)
         total = steps(self.game, options)
 

@@ -222,12 +222,9 @@ export class ChessBoard extends Board {
   }
 
   drawMark(root, at, mark) {
-    const [x, y] = at(mark.at).map((c) => c + 0.5), style = { fill: "none", stroke: "#c2187a", "stroke-width": 0.07 };
-    if (mark.kind === "triangle") root.append(svg("path", { ...style, d: `M${x} ${y - 0.4}l.38 .7h-.76z` }));
-    else if (mark.kind === "square") root.append(svg("rect", { ...style, x: x - 0.42, y: y - 0.42, width: 0.84, height: 0.84 }));
-    else if (mark.kind === "circle") root.append(svg("circle", { ...style, cx: x, cy: y, r: 0.44 }));
-    else if (mark.kind === "cross") root.append(svg("path", { ...style, d: `M${x - 0.36} ${y - 0.36}l.72 .72M${x + 0.36} ${y - 0.36}l-.72 .72` }));
-    else root.append(svg("text", { x: x - 0.34, y: y - 0.18, "text-anchor": "middle", "font-size": 0.34, "font-weight": 700, fill: "#c2187a", text: mark.text }));
+    const [x, y] = at(mark.at), ink = "#c2187a";
+    if (mark.kind !== "label") this.markShape(root, mark, (name) => at(name).map((c) => c + 0.5), ink, 0.42);
+    else root.append(svg("text", { x: x + 0.16, y: y + 0.32, "text-anchor": "middle", "font-size": 0.34, "font-weight": 700, fill: ink, text: mark.text }));
   }
 
   describe(scene) {

@@ -12,6 +12,7 @@ export class ConnectFourBoard extends Board {
     this.ratio = 7 / 6.6;
     this.classes = ["squares", "discs"];
     this.palette = { "--white": "#f3c623", "--black": "#d8452e" };
+    this.marked = false; // its records have no place for marks
     this.toggles = [{ key: "policy", shortcut: "p", on: true }];
   }
 

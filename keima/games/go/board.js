@@ -172,16 +172,10 @@ export class GoBoard extends Board {
   }
 
   drawMark(layer, mark, rows) {
-    const [x, y] = this.point(mark.at), on = rows[y][x];
-    const ink = on === "B" ? "#fff" : "#17181b", style = { fill: "none", stroke: ink, "stroke-width": 0.08 };
-    if (mark.kind === "triangle") layer.append(svg("path", { ...style, d: `M${x} ${y - 0.29}l.26 .43h-.52z` }));
-    else if (mark.kind === "square") layer.append(svg("rect", { ...style, x: x - 0.2, y: y - 0.2, width: 0.4, height: 0.4 }));
-    else if (mark.kind === "circle") layer.append(svg("circle", { ...style, cx: x, cy: y, r: 0.24 }));
-    else if (mark.kind === "cross") this.cross(layer, x, y, ink);
-    else {
-      if (on === ".") layer.append(svg("circle", { cx: x, cy: y, r: 0.32, fill: "var(--wood)" }));
-      layer.append(svg("text", { x, y: y + 0.16, "text-anchor": "middle", "font-size": 0.46, "font-weight": 650, fill: ink, text: mark.text }));
-    }
+    const [x, y] = this.point(mark.at), on = rows[y][x], ink = on === "B" ? "#fff" : "#17181b";
+    if (mark.kind !== "label") { this.markShape(layer, mark, (name) => this.point(name), ink, 0.25); return; }
+    if (on === ".") layer.append(svg("circle", { cx: x, cy: y, r: 0.32, fill: "var(--wood)" }));
+    layer.append(svg("text", { x, y: y + 0.16, "text-anchor": "middle", "font-size": 0.46, "font-weight": 650, fill: ink, text: mark.text }));
   }
 
   drawOwnership(layer, scene, rows, onStones) {

@@ -38,7 +38,7 @@ export const sideName = (side) => capital(t(`side.${side}`));
 //   line       a variation, {moves, step}: its moves in order, and how many of them are played on the board
 //   ownership  [rows from the top][columns], −1 to 1 for the side to move
 //   numbers    the moves up to here, [{move, player, number}], written on what stands there
-//   marks      [{at, kind, text}]: "triangle", "square", "circle", "cross", "label"
+//   marks      [{at, kind, text, to}]: "triangle", "square", "circle", "cross", "label", "arrow"
 //   legal      the moves one may choose from; selected: the points chosen so far
 //   cursor     the point the keyboard stands on; dead: points marked as dead, [points]
 //   flip       turned round
@@ -50,6 +50,7 @@ export const sideName = (side) => capital(t(`side.${side}`));
 //   ratio            the board's width by its height
 //   classes, palette of the page's body; the colours --black and --white of the sides, where they are others
 //   points           names of points that make a move: 1 or 2
+//   marked           can points have marks?
 //   facts()          what a head tells of board and rules, in words
 //   pointAt(event)   the point under a pointer, or null
 //   step(point, dx, dy)     the point beside it, for the keyboard
@@ -65,10 +66,24 @@ export class Board {
     this.classes = [];
     this.palette = {};
     this.points = 1;
+    this.marked = true;
     this.lineSteps = Infinity; // how many moves of a variation stand on the board when it is first shown
   }
 
   facts() { return []; }
+
+  // A mark that is no label: `at` gives the middle of a point, `size` is how far it reaches.
+  markShape(layer, mark, at, ink, size) {
+    const [x, y] = at(mark.at), style = { fill: "none", stroke: ink, "stroke-width": 0.08, "data-mark": mark.kind };
+    if (mark.kind === "triangle") layer.append(svg("path", { ...style, d: `M${x} ${y - 1.1 * size}l${size} ${1.7 * size}h${-2 * size}z` }));
+    else if (mark.kind === "square") layer.append(svg("rect", { ...style, x: x - 0.8 * size, y: y - 0.8 * size, width: 1.6 * size, height: 1.6 * size }));
+    else if (mark.kind === "circle") layer.append(svg("circle", { ...style, cx: x, cy: y, r: size }));
+    else if (mark.kind === "cross") layer.append(svg("path", { ...style, "stroke-linecap": "round", d: `M${x - 0.85 * size} ${y - 0.85 * size}l${1.7 * size} ${1.7 * size}m0 ${-1.7 * size}l${-1.7 * size} ${1.7 * size}` }));
+    else if (mark.kind === "arrow" && mark.to) {
+      const [goalX, goalY] = at(mark.to), length = Math.hypot(goalX - x, goalY - y), angle = (Math.atan2(goalY - y, goalX - x) * 180) / Math.PI;
+      layer.append(svg("path", { ...style, stroke: "#c2187a", "stroke-width": 0.11, "stroke-linecap": "round", "stroke-linejoin": "round", transform: `translate(${x} ${y}) rotate(${angle})`, d: `M0 0H${length - 0.1}m-.24 -.2l.24 .2l-.24 .2` }));
+    }
+  }
 
   number(move) { return `${move.number}`; }
 

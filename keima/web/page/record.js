@@ -3,7 +3,7 @@ import { html, sideName, svg, t } from "./drawing.js";
 import { button, field, group, offer, select } from "./forms.js";
 import { boardPng, boardSvg, download } from "./picture.js";
 
-const MARKS = ["triangle", "square", "circle", "cross", "label"];
+const MARKS = ["triangle", "square", "circle", "cross", "label", "arrow"];
 const SPAN = 44; // columns of the tree that are drawn
 
 export class RecordPanel {
@@ -40,6 +40,7 @@ export class RecordPanel {
 
   take(name) {
     this.tool = name;
+    this.app.pane.overlay.tail = null;
     for (const one of this.node.querySelectorAll("[data-tool]")) one.setAttribute("aria-pressed", String(one.dataset.tool === name));
     this.app.pane.handler = name ? (point) => this.use(point) : null;
   }
@@ -50,9 +51,21 @@ export class RecordPanel {
   use(point) {
     const [what, name] = [this.tool.slice(0, this.tool.indexOf(":")), this.tool.slice(this.tool.indexOf(":") + 1)];
     if (what === "piece") { this.app.ask("set_up", { changes: [[name, this.app.pane.board.setupPoint ? this.app.pane.board.setupPoint(this.app.position, point, name) : point]] }); return; }
-    const marks = this.app.position.marks || [], same = marks.find((mark) => mark.point === point && mark.kind === name), others = marks.filter((mark) => mark.point !== point);
+    const marks = this.app.position.marks || [];
+    if (name === "arrow") { this.arrow(marks, point); return; }
+    const same = marks.find((mark) => mark.point === point && mark.kind === name), others = marks.filter((mark) => mark.point !== point || mark.kind === "arrow");
     const used = new Set(marks.filter((mark) => mark.kind === "label").map((mark) => mark.text)), letter = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZ"].find((one) => !used.has(one)) || "?";
     this.app.ask("marks", { marks: same ? others : [...others, { point, kind: name, ...(name === "label" ? { text: letter } : {}) }] });
+  }
+
+  // An arrow takes two points; the same two again take it away.
+  arrow(marks, point) {
+    const { overlay } = this.app.pane, from = overlay.tail;
+    overlay.tail = from ? null : point;
+    this.app.draw();
+    if (!from || from === point) return;
+    const others = marks.filter((mark) => !(mark.kind === "arrow" && mark.point === from && mark.to === point));
+    this.app.ask("marks", { marks: others.length < marks.length ? others : [...marks, { point: from, kind: "arrow", to: point }] });
   }
 
   treeChanged() {
@@ -63,6 +76,7 @@ export class RecordPanel {
     this.buttons.promote.disabled = this.buttons.main.disabled = !parent;
     if (info && this.game !== info.name) {
       this.game = info.name;
+      this.tools.parentElement.hidden = !app.pane.board.marked;
       this.pieces.replaceChildren(...[...info.pieces, { piece: "", title: t("record.take") }].map((one) => {
         const sign = html("span", { class: "sign" }), draw = app.pane.board.sign;
         if (draw && one.piece) draw.call(app.pane.board, sign, one.piece); else sign.textContent = one.piece || "⌫";

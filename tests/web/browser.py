@@ -1,0 +1,141 @@
+"""A page in a real browser: Debian's chromium, driven by Playwright, against the real server with small networks."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from urllib.parse import urlsplit
+
+import pytest
+
+playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is missing")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+PHONE, TABLET, DESKTOP = (390, 844, "dark"), (820, 1180, "light"), (1400, 1000, "dark")
+
+
+class Tab:
+    """A page, and what may not happen on it: errors, warnings, requests to elsewhere."""
+
+    def __init__(self, page: playwright.Page, address: str) -> None:
+        self.page, self.wrong = page, []
+        self.weight: dict[str, int] = {}
+        page.set_default_timeout(30_000)
+        page.on("console", lambda m: self.wrong.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        page.on("request", lambda request: self._asked(request.url))
+        page.on("response", self._got)
+        page.add_init_script(
+            "const Real = WebSocket; window.sockets = [];"
+            "window.WebSocket = class extends Real { constructor(u) { super(u); sockets.push(this); } };"
+        )
+        page.goto(address)
+        page.wait_for_selector("#board svg")
+        self.until("document.querySelector('#page-play select').options.length === 3")
+
+    def _asked(self, url: str) -> None:
+        if urlsplit(url).scheme not in ("data", "blob") and urlsplit(url).hostname != "127.0.0.1":
+            self.wrong.append(f"asked for {url}")
+
+    def _got(self, response: playwright.Response) -> None:
+        if response.status >= 400:
+            self.wrong.append(f"{response.status} {response.url}")
+        self.weight[response.url] = int(response.headers.get("content-length", 0))
+
+    def open(self, name: str) -> None:
+        """Turn to a panel."""
+        self.page.click(f"#go-{name}")
+
+    def new(self, game: str, side: str, **setup: str) -> None:
+        """A game against the network with 2 visits a move."""
+        page, panel = self.page, self.page.locator("#page-play")
+        panel.get_by_label("Game", exact=True).select_option(game)
+        for label, value in setup.items():
+            panel.get_by_label(label, exact=True).fill(value)
+        panel.get_by_label("You play").select_option(side)
+        panel.get_by_label("Visits").fill("2")
+        page.click("#begin")
+        self.until(
+            f"document.body.className === '{ {'go': '', 'chess': 'squares', 'connect_four': 'squares discs'}[game] }'"
+        )
+        self.at(0)
+
+    def until(self, expression: str, seconds: float = 40) -> None:
+        """Wait until it is true. (Playwright's own way evaluates text within the page, which the page forbids.)"""
+        end = time.monotonic() + seconds
+        held = "() => { try { return " + expression + "; } catch { return false; } }"
+        while not self.page.evaluate(held):
+            assert time.monotonic() < end, expression
+            self.page.wait_for_timeout(40)
+
+    def at(self, ply: int) -> None:
+        """Wait until so many moves are played."""
+        self.until(f"document.querySelector('.where').firstChild.data === '{ply}'")
+
+    def shows(self, words: str, where: str = "#page-play .status") -> None:
+        """Wait until it says that."""
+        self.until(f"(document.querySelector({where!r}) || {{innerText: ''}}).innerText.includes({words!r})")
+
+    def point(self, x: float, y: float) -> tuple[float, float]:
+        """A place on the board as shares of its width and height, in pixels of the window."""
+        self.page.locator("#board").scroll_into_view_if_needed()  # what is drawn in it changes with every move
+        box = self.page.locator("#board svg").bounding_box()
+        assert box is not None
+        return box["x"] + x * box["width"], box["y"] + y * box["height"]
+
+    def tap(self, x: float, y: float) -> None:
+        """Click there on the board."""
+        self.page.mouse.click(*self.point(x, y))
+
+    def drag(self, start: tuple[float, float], goal: tuple[float, float]) -> None:
+        """Press, move and let go."""
+        self.page.mouse.move(*self.point(*start))
+        self.page.mouse.down()
+        self.page.mouse.move(*self.point(*goal), steps=4)
+        self.page.mouse.up()
+
+    def words(self) -> str:
+        """What a screen reader is told last."""
+        return self.page.locator("#live").inner_text()
+
+    def button(self, name: str) -> playwright.Locator:
+        """A button by its words."""
+        return self.page.get_by_role("button", name=name, exact=True)
+
+    def load(self, text: str) -> None:
+        """Paste a record or a position anywhere on the page."""
+        self.page.evaluate(
+            "text => { const data = new DataTransfer(); data.setData('text', text);"
+            " document.body.dispatchEvent(new ClipboardEvent('paste', {clipboardData: data, bubbles: true})); }",
+            text,
+        )
+
+    def drop(self, text: str, name: str) -> None:
+        """Drop a file anywhere on the page."""
+        self.page.evaluate(
+            "([text, name]) => { const data = new DataTransfer(); data.items.add(new File([text], name));"
+            " document.body.dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true})); }",
+            [text, name],
+        )
+
+    def saved(self) -> str:
+        """The record as the page saves it."""
+        with self.page.expect_download() as found:
+            self.button("Save the record").click()
+        with open(found.value.path(), encoding="utf-8") as file:
+            return file.read()
+
+
+def go_point(name: str, size: int) -> tuple[float, float]:
+    """The shares of the board's width and height at which a point lies, from the top left."""
+    column, row = "ABCDEFGHJKLMNOPQRST".index(name[0]), size - int(name[1:])
+    return (1.12 + column) / (size - 1 + 2.24), (1.12 + row) / (size - 1 + 2.24)
+
+
+def square(name: str) -> tuple[float, float]:
+    """Likewise of a square of the chess board."""
+    return ("abcdefgh".index(name[0]) + 0.5) / 8, (8 - int(name[1]) + 0.5) / 8
+
+
+def column(name: str) -> tuple[float, float]:
+    """Likewise of a column of connect four."""
+    return ("abcdefg".index(name) + 0.5) / 7, 0.5
