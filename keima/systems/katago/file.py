@@ -1,6 +1,6 @@
 """KataGo's own network files (`.bin.gz`, `.txt.gz`, or unpacked) ↔ `KataGoNetwork`, model versions 8 to 17.
 
-`_network` describes the whole file, top to bottom: the layers stand in a fixed order, each as a name, its sizes and its
+`describe` describes the whole file, top to bottom: the layers stand in a fixed order, each as a name, its sizes and its
 floats; convolutions as y, x, in, out and matrices as in, out. The same description reads and writes: `Tokens` takes
 what the network holds and returns what the file holds. When reading, the configurations that go in are blank, and those
 that come out are the file's.
@@ -113,7 +113,7 @@ FORMATS = (Format("KataGo model versions 8–17 (.bin.gz, .txt.gz)", looks_like_
 def decode_katago(data: bytes, source: str = "network") -> KataGoNetwork:
     """The network in the unpacked contents of a KataGo file; errors as by `read_katago`, in which `source` names it."""
     tokens = TokenReader(data, source)
-    name, config = _network(tokens, "", None)
+    name, config = describe(tokens, "", None)
     tokens.finish()
     with torch.device("meta"):
         network = KataGoNetwork(config, Pedigree(name, source, f"KataGo model version {config.version}"))
@@ -124,15 +124,15 @@ def decode_katago(data: bytes, source: str = "network") -> KataGoNetwork:
 def encode_katago(network: KataGoNetwork, binary: bool = True) -> bytes:
     """The contents of a KataGo file, not gzipped; raises BadWeights for a weight that is not a finite number."""
     tokens = TokenWriter(network.state_dict(), binary)
-    _network(tokens, network.pedigree.name, network.config)
+    describe(tokens, network.pedigree.name, network.config)
     return tokens.result()
 
 
 # --- The file ---------------------------------------------------------------------------------------------------------
 
 
-def _network(f: Tokens, name: str, config: KataGoConfig | None) -> tuple[str, KataGoConfig]:
-    """Header, trunk, heads; `config` is None when reading."""
+def describe(f: Tokens, name: str, config: KataGoConfig | None) -> tuple[str, KataGoConfig]:
+    """Header, trunk, heads: what the file says of both; `config` is None when reading."""
     name = f.name("the network", re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:_MAX_NAME] or "keima")
     version = f.integer("the model version", config.version if config else 0, 0, 9999)
     if version not in VERSIONS:
