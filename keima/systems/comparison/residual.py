@@ -8,6 +8,9 @@
     pre-se      (J. Hu et al., arXiv:1709.01507, Fig. 3)
     post-pool,  the same, and every third block pools some channels over the whole board into a bias on the others
     pre-pool    (D. Wu, arXiv:1902.10565, "Global Pooling" and appendix A)
+    post-zero   post, whose last norm of each block begins as zero, the block as the identity (P. Goyal et al.,
+                arXiv:1706.02677, § 5.1)
+    post-bare   post without a norm, weights as K. He et al., arXiv:1502.01852, begin them
 
 The stem is a convolution, with norm and rectifier before post-activation blocks. Before pre-activation blocks it stands
 alone, as in KataGo (He et al. 2016 take the first norm before the split), and their tower ends with the norm and
@@ -112,6 +115,35 @@ class PreActivationBlock(nn.Module):
         return change
 
 
+class ZeroBlock(ResidualBlock):
+    """AlphaGo Zero's block, the identity (of inputs ≥ 0) at first (Goyal et al. 2017)."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(channels)
+        nn.init.zeros_(self.norm2.weight)
+
+
+class BareConvolution(nn.Conv2d):
+    """A 3×3 convolution with a bias and He et al.'s initial weights, which no norm follows."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__(inputs, outputs, 3, padding=1)
+        nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
+
+
+class BareBlock(nn.Module):
+    """AlphaGo Zero's block without its norms."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.convolution1 = BareConvolution(channels, channels)
+        self.convolution2 = BareConvolution(channels, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, C, H, W] → [N, C, H, W], ≥ 0."""
+        return F.relu(x + self.convolution2(F.relu(self.convolution1(x))))
+
+
 class SqueezeBlock(ResidualBlock):
     """AlphaGo Zero's block with squeeze-and-excitation before the sum (Hu et al. 2018)."""
 
@@ -189,6 +221,8 @@ BLOCKS: dict[str, tuple[type[nn.Module], type[nn.Module]]] = {
     "pre-se": (PreActivationSqueezeBlock, PreActivationSqueezeBlock),
     "post-pool": (ResidualBlock, PoolingBlock),
     "pre-pool": (PreActivationBlock, PreActivationPoolingBlock),
+    "post-zero": (ZeroBlock, ZeroBlock),
+    "post-bare": (BareBlock, BareBlock),
 }
 """What `block` takes → the class of most blocks, and of every `POOL_EVERY`th."""
 
@@ -197,6 +231,8 @@ def _trunk(block: str, blocks: int, channels: int) -> nn.Sequential:
     """Stem, blocks, and after pre-activation blocks the last norm: planes [N, 17, H, W] → [N, C, H, W], ≥ 0."""
     most, third = BLOCKS[block]
     tower = [(most if number % POOL_EVERY else third)(channels) for number in range(1, blocks + 1)]
+    if block == "post-bare":
+        return nn.Sequential(nn.Sequential(BareConvolution(ENCODING.planes, channels), nn.ReLU()), *tower)
     if block.startswith("post"):
         return nn.Sequential(ConvolutionBlock(ENCODING.planes, channels), *tower)
     return nn.Sequential(convolution(ENCODING.planes, channels), *tower, NormRectifier(channels))
@@ -237,7 +273,7 @@ NETWORKS = NetworkTable(
             "arXiv:1902.10565",
             {"block": "post", "blocks": 6, "channels": 96},
             {"blocks": 2, "channels": 8, "board_size": 9, "value_hidden": 16},
-            "block=post, pre, post-se, pre-se, post-pool or pre-pool under AlphaGo Zero's input and heads",
+            f"block={', '.join(BLOCKS)} under AlphaGo Zero's input and heads",
         ),
     ),
 )

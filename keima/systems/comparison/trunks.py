@@ -62,18 +62,22 @@ class ComparisonNetwork(TwoHeadNetwork):
 
 
 class VggNetwork(ComparisonNetwork):
-    """A plain stack of 3×3 convolutions, VGG's recipe on a board (VGG-19 has 16).
+    """A plain stack of 3×3 convolutions, VGG's recipe on a board (VGG-19 has 16), or of `kernel` × `kernel`.
 
     Raises:
         BadRequest: a size that cannot be.
     """
 
-    def __init__(self, layers: int = 16, channels: int = 256, board_size: int = 19, value_hidden: int = 256) -> None:
+    def __init__(
+        self, layers: int = 16, channels: int = 256, kernel: int = 3, board_size: int = 19, value_hidden: int = 256
+    ) -> None:
         if layers < 1 or channels < 1:
             raise BadRequest(f"a VGG trunk needs layers ≥ 1 and channels ≥ 1, not {layers} and {channels}")
-        first = ConvolutionBlock(ENCODING.planes, channels)
-        trunk = nn.Sequential(first, *(ConvolutionBlock(channels, channels) for _ in range(1, layers)))
-        super().__init__("vgg", trunk, channels, board_size, value_hidden, layers=layers)
+        if kernel < 1 or kernel % 2 == 0:
+            raise BadRequest(f"a VGG trunk needs an odd kernel, not {kernel}")
+        widths = [ENCODING.planes] + [channels] * (layers - 1)
+        trunk = nn.Sequential(*(ConvolutionBlock(width, channels, kernel) for width in widths))
+        super().__init__("vgg", trunk, channels, board_size, value_hidden, layers=layers, kernel=kernel)
 
 
 class InceptionBlock(nn.Module):

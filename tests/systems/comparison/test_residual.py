@@ -49,9 +49,11 @@ class Twin:
 
     def conv(self, x: Tensor, name: str) -> Tensor:
         weight = self.w[f"{name}.weight"]
-        return F.conv2d(x, weight, padding=weight.shape[-1] // 2)
+        return F.conv2d(x, weight, self.w.get(f"{name}.bias"), padding=weight.shape[-1] // 2)
 
     def norm(self, x: Tensor, name: str) -> Tensor:
+        if f"{name}.weight" not in self.w:
+            return x  # post-bare
         mean, var, gamma, beta = (
             self.w[f"{name}.{part}"][None, :, None, None] for part in ("running_mean", "running_var", "weight", "bias")
         )
@@ -115,7 +117,7 @@ def test_stem_and_tip_put_each_norm_once(kind: str) -> None:
 def test_it_learns_is_kept_and_folds(kind: str, tmp_path: Path) -> None:
     network = small(kind)
     inputs = random_inputs(network, 3)
-    assert_learns(network, inputs)
+    assert_learns(lively(small(kind)) if kind == "post-zero" else network, inputs)  # what a zero follows waits
     assert_rows_independent(lively(network), inputs)
     keima.save(network, tmp_path / "network.safetensors")
     again = keima.load(tmp_path / "network.safetensors")
@@ -141,6 +143,13 @@ def test_the_plain_post_activation_tower_is_alphago_zero_s() -> None:
     zero.load_state_dict(dict(zip(zero.state_dict(), lively(ours).state_dict().values(), strict=True)))
     inputs = random_inputs(ours, 2)
     assert_same(answers(ours, inputs), answers(zero.eval(), inputs), 0)
+
+
+def test_a_zero_block_begins_as_the_identity_and_a_bare_tower_has_no_norm() -> None:
+    x = torch.rand(2, 16, 5, 5)
+    for block in list(small("post-zero").trunk)[1:]:
+        torch.testing.assert_close(block(x), x)
+    assert not [module for module in small("post-bare").trunk.modules() if isinstance(module, nn.BatchNorm2d)]
 
 
 def test_what_the_toggles_cost() -> None:

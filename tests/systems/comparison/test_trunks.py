@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from keima.errors import BadRequest
 from keima.systems.comparison.trunks import (
     Attention,
     ConvolutionBlock,
@@ -14,7 +15,7 @@ from keima.systems.comparison.trunks import (
     VggNetwork,
 )
 from keima.systems.layers import PolicyHead, ValueHead
-from keima.systems.registry import create, find
+from keima.systems.registry import create, find, receptive_field
 
 NAMES = ["comparison-vgg", "comparison-inception", "comparison-transformer"]
 
@@ -32,6 +33,14 @@ def test_the_heads_are_alphago_zero_s(name):
 def test_the_plain_trunk_is_convolutions_only():
     network = VggNetwork(layers=5, channels=4, board_size=5, value_hidden=4)
     assert [type(block) for block in network.trunk] == [ConvolutionBlock] * 5
+
+
+def test_larger_kernels_see_as_far_with_fewer_layers():
+    threes = VggNetwork(layers=4, channels=4, board_size=5, value_hidden=4)
+    fives = VggNetwork(layers=2, channels=4, kernel=5, board_size=5, value_hidden=4)
+    assert receptive_field(threes) == receptive_field(fives) == 9
+    with pytest.raises(BadRequest, match="an odd kernel, not 4"):
+        VggNetwork(kernel=4)
 
 
 def test_the_four_branches_see_1_3_5_and_3_points():
