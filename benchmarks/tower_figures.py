@@ -1,7 +1,7 @@
 """What happens inside a tower of blocks, beside what a document on residual networks promises (docs/promises.md).
 
-    python benchmarks/tower_figures.py gradients STORE [--depth 5 10 20] [--board 9]   gradient norm by layer, plain and residual
-    python benchmarks/tower_figures.py paths NET STORE                     a trained tower with single blocks taken out
+    python benchmarks/tower_figures.py gradients STORE [--depth 5 10 20] [--board 9]   gradient norm by layer
+    python benchmarks/tower_figures.py paths NET STORE                  a trained tower with single blocks taken out
 
 `gradients`: fresh stacks of 3×3 convolutions with and without skip connections, of depth residual blocks (two
 convolutions each), 32 channels, with batch norm and without; the norm of the loss's gradient by each convolution's
@@ -68,12 +68,9 @@ def paths(net: str, store: str) -> None:
     assert isinstance(tower, nn.Sequential)
     seen = batches(network, store, POSITIONS // BATCH)
     print(f"whole: {report(tally_batches(network, seen, nullcontext)).summary()}")
-    for index, block in enumerate(tower):
-        tower[index] = nn.Identity()
-        try:
-            print(f"without block {index}: {report(tally_batches(network, seen, nullcontext)).summary()}")
-        except RuntimeError:  # the first convolution of a trunk, which changes the number of channels
-            pass
+    for index in range(0 if hasattr(network, "tower") else 1, len(tower)):  # a trunk begins with the first convolution
+        block, tower[index] = tower[index], nn.Identity()
+        print(f"without block {index}: {report(tally_batches(network, seen, nullcontext)).summary()}")
         tower[index] = block
 
 
