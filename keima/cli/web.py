@@ -72,7 +72,9 @@ def web(
     print("keima: Ctrl-C ends it", file=sys.stderr)
     if not no_open:
         threading.Timer(0.3, webbrowser.open, (address,)).start()
-    config = uvicorn.Config(app, log_level="warning", ws_max_size=16 << 20, timeout_graceful_shutdown=2)
+    config = uvicorn.Config(
+        app, log_level="warning", ws_max_size=16 << 20, ws_per_message_deflate=False, timeout_graceful_shutdown=2
+    )
     uvicorn.Server(config).run(sockets=[listening])
 
 

@@ -206,13 +206,13 @@ def _averages(nodes: Records, answer: RootAnswer, sign: int) -> list[Data]:
     return [dict(zip(fields, row, strict=True)) for row in rows]
 
 
-def _move_infos(tree: Tree, answer: RootAnswer) -> tuple[MoveInfo, ...]:
+def _move_infos(tree: Tree, answer: RootAnswer, most: int | None) -> tuple[MoveInfo, ...]:
     """The visited moves, best first."""
     table, root, side = RootTable(tree), tree.roots[0], tree.side
     averages = _averages(table.nodes, answer, -1)
     codes = np.empty(PV_LENGTH, np.int16)
     infos = []
-    for order, k in enumerate(table.order):
+    for order, k in enumerate(table.order[:most]):
         node, e = table.nodes[k], int(table.edges[k])
         length = principal_variation(tree.nodes, int(root["child"][e]), codes)
         mover, pv = side, []
@@ -239,12 +239,12 @@ def _mate(lower: int, upper: int, plies: int) -> int | None:
     return -lower * (plies + 1) if lower == upper else None
 
 
-def make_result(tree: Tree, seconds: float, stopped_by: str) -> SearchResult:
-    """The tree as it stands."""
+def make_result(tree: Tree, seconds: float, stopped_by: str, most: int | None = None) -> SearchResult:
+    """The tree as it stands; with `most`, so many of its moves, the best ones."""
     answer, head, visits = tree.answer, tree.heads[0], tree.visits
     if answer is None:
         return SearchResult(tree.position, "", (), visits, 0.0, 0.0, 0.0, 0.0, 0.0, stopped_by=stopped_by)
-    moves = _move_infos(tree, answer)
+    moves = _move_infos(tree, answer, most)
     return SearchResult(
         position=tree.position,
         best=moves[0].move if moves else _best_by_policy(tree),

@@ -17,6 +17,7 @@ import numpy as np
 
 from keima.errors import KeimaError
 from keima.games.position import Position
+from keima.review.variations import CANDIDATES
 from keima.search.batches import BatchesInFlight, Share, share_of
 from keima.search.report import SearchResult, choose, make_result
 from keima.search.root import Considered, prepare_roots
@@ -180,16 +181,17 @@ class _Lane:
             began = time.perf_counter()
             if update is None or one.ended_by or began < one.next_update or one.tree.visits <= one.before:
                 continue
-            update(one_result(one, "running"))
+            update(one_result(one, "running", CANDIDATES))
             spent = time.perf_counter() - began
             self.report_seconds = 0.8 * self.report_seconds + 0.2 * spent if self.report_seconds else spent
             least = len(self.running) * min(self.report_seconds / REPORTING, 0.1)
-            one.next_update = began + max(one.ask.every, least)
+            pause = max(one.ask.every, least)
+            one.next_update = max(one.next_update + pause, began + pause / 2)  # so many a second, between batches
 
 
-def one_result(one: Running, why: str) -> SearchResult:
-    """What a search has found."""
-    return make_result(one.tree, time.perf_counter() - one.began, why)
+def one_result(one: Running, why: str, most: int | None = None) -> SearchResult:
+    """What a search has found; with `most`, only the best moves."""
+    return make_result(one.tree, time.perf_counter() - one.began, why, most)
 
 
 class SearchPool:
