@@ -84,7 +84,9 @@ def game_accuracy(chances: Sequence[float], moves: Sequence[tuple[str, float]], 
     swings = [100 * pstdev(chances[start : start + size]) for start in starts]
     pairs = [(min(_MOST_WEIGHT, max(_LEAST_WEIGHT, swing)), move) for swing, move in zip(swings, moves, strict=False)]
     weights = [weight for weight, (mover, _) in pairs if mover == side]
-    weighted = fmean(own[: len(weights)], weights) if weights else fmean(own)
+    weighted = fmean(own)
+    if weights:  # as fmean with weights, which Python 3.10 lacks
+        weighted = math.fsum(weight * value for weight, value in zip(weights, own, strict=False)) / math.fsum(weights)
     return (weighted + harmonic_mean([max(1.0, value) for value in own])) / 2
 
 
