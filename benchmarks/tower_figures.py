@@ -27,7 +27,7 @@ from keima.training.data.store import GameStore
 from keima.training.run.evaluation import report, tally_batches
 
 POSITIONS, BATCH = 2048, 128
-KINDS = {"plain": "comparison-vgg", "residual": "comparison-residual", "residual, no norm": "comparison-residual"}
+KINDS = ("plain", "plain, no norm", "residual", "residual, no norm")
 
 
 def batches(network: Network, store: str, count: int) -> list[TensorBatch]:
@@ -41,9 +41,13 @@ def fresh(kind: str, depth: int, board: int) -> Network:
     """An untrained stack of 2 · depth + 1 convolutions of 32 channels, of one of `KINDS`."""
     torch.manual_seed(0)
     sizes = {"channels": 32, "board_size": board}
-    if kind == "plain":
-        return keima.create(KINDS[kind], layers=2 * depth + 1, **sizes)
-    return keima.create(KINDS[kind], blocks=depth, block="post-bare" if "no norm" in kind else "post", **sizes)
+    bare = kind.endswith("no norm")
+    if kind.startswith("residual"):
+        return keima.create("comparison-residual", blocks=depth, block="post-bare" if bare else "post", **sizes)
+    network = keima.create("comparison-vgg", layers=2 * depth + 1, **sizes)
+    for block in network.trunk if bare else ():
+        block.norm = nn.Identity()
+    return network
 
 
 def gradients(store: str, depths: list[int], board: int) -> None:
