@@ -196,10 +196,10 @@ def torch_alone(evaluator: Evaluator, encoded: Batch) -> Run:
     inputs = [tensor.to(evaluator.device) for tensor in as_tensors(network, encoded.inputs)]
 
     def step() -> None:
-        with torch.inference_mode(), torch.autocast(evaluator.device, torch.bfloat16, enabled=precise):
+        with torch.inference_mode(), torch.autocast(evaluator.device, half, enabled=half is not None):
             network(*inputs)
 
-    precise = evaluator.precision == "bf16"
+    half = {"bf16": torch.bfloat16, "f16": torch.float16}.get(evaluator.precision)
     return timed(step, encoded.size, torch.cuda.synchronize if evaluator.device == "cuda" else lambda: None)
 
 

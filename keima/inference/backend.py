@@ -1,5 +1,5 @@
 """Encoded inputs in, the network's raw outputs back, possibly while the next batch runs: what a backend offers, and the
-reference backend, PyTorch on the CPU or a CUDA device.
+reference backend, PyTorch on the CPU (on CUDA devices: `device_backend.py`).
 
 A backend splits what it is given into requests of a fixed number of rows, the same for a board shape whatever the
 caller's batch is, and pads the last one. So a position meets the same kernels alone as among others, and its answer is
@@ -100,81 +100,47 @@ def as_tensors(network: Network, inputs: Mapping[str, Array]) -> list[Tensor]:
 
 
 class TorchBackend:
-    """Runs a copy of the network, taken when the backend is made, in evaluation mode.
+    """Runs a copy of the network, taken when the backend is made, in evaluation mode, on the CPU.
 
-    On the CPU positions are run one by one: PyTorch's matrix kernels round differently from row to row of a batch. On
-    CUDA the weights lie channels-last, every request has `batch_size` rows, TensorFloat-32 is off and cuDNN is held
-    to deterministic kernels: float32 means float32 there too.
+    Positions are run one by one: PyTorch's matrix kernels round differently from row to row of a batch.
 
     Args:
         precision: "f32", or "bf16" for automatic mixed precision (convolutions and linear layers in bfloat16).
-        batch_size: rows of a request on CUDA.
-        threads: CPU threads of a request; None leaves PyTorch's setting.
-        device: "cpu" or "cuda"; None takes CUDA where there is one.
+        batch_size: not asked.
+        threads: of a request; None leaves PyTorch's setting.
     """
 
-    name = "torch"
+    name, device = "torch", "cpu"
 
-    def __init__(
-        self, network: Network, precision: str, batch_size: int, threads: int | None = None, device: str | None = None
-    ) -> None:
+    def __init__(self, network: Network, precision: str, batch_size: int, threads: int | None = None) -> None:
         self.precision = precision
-        self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        self._batch_size = batch_size
         self._threads = threads
-        self._input_names = network.input_names
-        self._output_names = network.output_names
-        self._module = TensorsOnly(copy.deepcopy(network)).eval().to(self.device)
-        if self.device == "cuda":
-            for parameter in self._module.parameters():
-                if parameter.ndim == 4:
-                    parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+        self._network = network
+        self._module = TensorsOnly(copy.deepcopy(network)).eval()
 
     def submit(self, inputs: Mapping[str, Array]) -> TorchJob:
-        """Run the batch: at once on the CPU, queued on a CUDA device; the same kernels every time."""
-        size = len(inputs["planes"])
-        rows = self._batch_size if self.device == "cuda" else 1
-        parts: list[list[Tensor]] = []
+        """Run the batch."""
         with (
             torch.inference_mode(),
             _threads(self._threads),
-            torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False),
-            torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bf16"),
+            torch.autocast("cpu", torch.bfloat16, enabled=self.precision == "bf16"),
         ):
-            for start in range(0, size, rows):
-                request = [padded(inputs[name][start : start + rows], rows) for name in self._input_names]
-                parts.append(self._run([torch.from_numpy(array) for array in request]))
-        done = None
-        if self.device == "cuda":
-            done = torch.cuda.Event()  # type: ignore[no-untyped-call]
-            done.record()
-        return TorchJob(self._output_names, parts, size, done)
-
-    def _run(self, tensors: list[Tensor]) -> list[Tensor]:
-        """One request; the outputs as float32 on the CPU, on CUDA perhaps still on their way (see `TorchJob`)."""
-        if self.device == "cpu":
-            return [output.float() for output in self._module(*tensors)]
-        outputs = self._module(*(tensor.pin_memory().to(self.device, non_blocking=True) for tensor in tensors))
-        pinned = [torch.empty(output.shape, dtype=torch.float32, pin_memory=True) for output in outputs]
-        return [to.copy_(output.float(), non_blocking=True) for to, output in zip(pinned, outputs, strict=True)]
+            tensors = as_tensors(self._network, inputs)
+            answers = [self._module(*(each[row : row + 1] for each in tensors)) for row in range(len(tensors[0]))]
+            outputs = [torch.cat([output.float() for output in column]) for column in zip(*answers, strict=True)]
+        names = self._network.output_names
+        return TorchJob({name: output.numpy() for name, output in zip(names, outputs, strict=True)})
 
 
 @dataclass(frozen=True)
 class TorchJob:
-    """Requests already run (CPU), or queued (CUDA) and finished when `done` is."""
+    """Requests already run."""
 
-    names: tuple[str, ...]
-    parts: list[list[Tensor]]
-    size: int
-    done: torch.cuda.Event | None
+    outputs: dict[str, Array]
 
     def result(self) -> dict[str, Array]:
-        """Wait for the device, then the outputs, float32 [N, ...] by name."""
-        if self.done is not None:
-            self.done.synchronize()
-        columns = zip(*self.parts, strict=True)
-        joined = [np.concatenate([part.numpy() for part in column])[: self.size] for column in columns]
-        return dict(zip(self.names, joined, strict=True))
+        """The outputs, float32 [N, ...] by name."""
+        return self.outputs
 
 
 @contextmanager

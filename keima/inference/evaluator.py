@@ -17,6 +17,7 @@ import torch
 from keima.errors import BadRequest, KeimaError
 from keima.games.position import Position
 from keima.inference.backend import Backend, Pending, TorchBackend
+from keima.inference.device_backend import DeviceBackend
 from keima.inference.evaluation import Evaluation
 from keima.systems.encoding import Array, Batch, Encoding, LegalMoves, symmetry_names
 from keima.systems.network import Heads, Network
@@ -42,8 +43,9 @@ class Evaluator:
         backend: "openvino" (CPU), "torch" (CPU or CUDA), "onnx" (ONNX Runtime on the CPU, with `keima[export]`), or
             "auto": torch where there is a CUDA device, else OpenVINO.
         precision: "f32"; "bf16", about twice as fast where the processor computes in it (win within 0.02, the same
-            first move on 95 % of positions); "f16" for an ONNX file that is; "auto" is "f32" everywhere, for an answer
-            should not depend on the machine, except that the backend onnx computes as the network's ONNX file does.
+            first move on 95 % of positions); "f16" on CUDA, and for an ONNX file that is; "auto" is "f32" everywhere,
+            for an answer should not depend on the machine, except that the backend onnx computes as the network's ONNX
+            file does.
         batch_size: positions evaluated together, at least 1.
         threads: CPU threads in all; None takes every core.
 
@@ -72,6 +74,10 @@ class Evaluator:
         self._backend = _open_backend(network, backend, precision, batch_size, threads)
         self.backend, self.precision, self.device = self._backend.name, self._backend.precision, self._backend.device
         self.encoding: Encoding = network.encoding
+
+    def __repr__(self) -> str:
+        name, system = self.network.pedigree.name, self.network.system
+        return f"<Evaluator of {name} ({system}), {self.backend} {self.precision}, batch size {self.batch_size}>"
 
     def bind(self, **options: object) -> Evaluator:
         """The same compiled network with its system's options fixed: `bind(profile="rank_5k")`.
@@ -180,11 +186,11 @@ def _open_backend(network: Network, backend: str, precision: str, batch_size: in
         from keima.inference.onnx_backend import OnnxBackend
 
         return OnnxBackend(network, precision, batch_size, threads)
+    if backend != "openvino" and torch.cuda.is_available():
+        return DeviceBackend(network, "f32" if precision == "auto" else precision, batch_size)
     if precision == "f16":
-        raise BadRequest("float16 is the backend onnx's, for a network from an ONNX file in float16")
+        raise BadRequest("float16 is CUDA's, and the backend onnx's for a network from an ONNX file in float16")
     precision = "f32" if precision == "auto" else precision
-    if backend == "auto":
-        backend = "torch" if torch.cuda.is_available() else "openvino"
     if backend == "torch":
         return TorchBackend(network, precision, batch_size, threads)
     from keima.inference.openvino_backend import OpenVINOBackend

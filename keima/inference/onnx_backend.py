@@ -138,7 +138,7 @@ def deviation(network: Network, graph: OnnxGraph) -> float:
         room = network.encoding.room(n, shape).inputs
         inputs = {name: numbers.integers(0, 2, room[name].shape).astype(np.float32) for name in network.input_names}
         found = backend.submit(inputs).result()
-        wanted = TorchBackend(network, "f32", 1, device="cpu").submit(inputs).result()
+        wanted = TorchBackend(network, "f32", 1).submit(inputs).result()
         each = (np.abs(found[name] - wanted[name]).max() / np.abs(wanted[name]).max() for name in wanted)
         worst = max(worst, *map(float, each))
     return worst

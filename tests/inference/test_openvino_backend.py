@@ -48,7 +48,7 @@ def conversions(monkeypatch: pytest.MonkeyPatch) -> list[Network]:
 
 def test_both_backends_answer_the_same_in_float32() -> None:
     inputs = planes(5)
-    left = TorchBackend(network(), "f32", 8, threads=1, device="cpu").submit(inputs).result()
+    left = TorchBackend(network(), "f32", 8, threads=1).submit(inputs).result()
     right = OpenVINOBackend(network(), "f32", 8, threads=1).submit(inputs).result()
     assert list(left) == list(right) == ["policy", "value"]
     for name, array in left.items():

@@ -126,7 +126,7 @@ def test_the_backend_runs_the_files_own_graph(written: tuple[Network, Path], tmp
     batch = {"planes": np.ones((1, 17, 5, 5), np.float32)}
 
     def values() -> list[float]:
-        backends = TorchBackend(network, "f32", 1, device="cpu"), OnnxBackend(network, "f32", 1, 1)
+        backends = TorchBackend(network, "f32", 1), OnnxBackend(network, "f32", 1, 1)
         return [float(backend.submit(batch).result()["value"][0]) for backend in backends]
 
     plain, ours = values()
