@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from keima.cli import common
-from keima.errors import BadRequest
+from keima.errors import BadRequest, KeimaError
 
 if TYPE_CHECKING:
     from keima.systems.network import Network
@@ -37,7 +37,10 @@ def convert(source: common.InArgument, target: common.OutArgument, to: To = None
 
     network = common.open_network(source)
     if to is not None:
-        network = convert(network, to)
+        try:
+            network = convert(network, to)
+        except KeimaError as refusal:
+            raise refusal.at(source=source) from refusal
     if target.lower().endswith(ONNX_ENDING):
         error = _write_onnx(network, target, precision)
         common.say(f"{target}: {network.system} network {network.pedigree.name}, {precision}; {error}")

@@ -139,11 +139,26 @@ def _losses(lines: Sequence[Fields]) -> Figure:
     figure, (left, right) = _figure()
     steps = [line["step"] for line in lines]
     plot_losses(left, lines)
-    left.set(title="Training loss and its terms", xlabel="step")
-    right.plot(steps, [line["learning_rate"] for line in lines], color=BLUE, linewidth=1.4)
-    right.set(title="Learning rate", xlabel="step", ylim=(0, None))
+    left.set_title("Training loss and its terms")
+    right.plot(steps, [line["learning_rate"] for line in lines], color=BLUE, linewidth=1.4, marker=_marker(lines))
+    right.set(title="Learning rate", ylim=(0, None))
+    _of_steps(left, right)
     right.yaxis.set_major_formatter("{x:g}")
     return figure
+
+
+def _of_steps(*each: Axes) -> None:
+    """Axes over steps, which are whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    for axes in each:
+        axes.set_xlabel("step")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+
+
+def _marker(lines: Sequence[Fields]) -> str | None:
+    """A dot where there is one line only, which no curve would show."""
+    return "o" if len(lines) == 1 else None
 
 
 def plot_losses(axes: Axes, lines: Sequence[Fields]) -> None:
@@ -156,7 +171,7 @@ def plot_losses(axes: Axes, lines: Sequence[Fields]) -> None:
     for index, name in enumerate(terms):
         numbers = [line.get(name, float("nan")) for line in lines]
         colour = INK if name == TOTAL else COLOURS[index % len(COLOURS)]
-        axes.plot(steps, numbers, color=colour, linewidth=1.2, label=name)
+        axes.plot(steps, numbers, color=colour, linewidth=1.2, label=name, marker=_marker(lines))
     last = [lines[-1][name] for name in terms]
     if min(last, default=0) > 0 and max(last) > _APART * min(last):
         axes.set_yscale("log", subs=())
@@ -170,14 +185,15 @@ def _learning(lines: Sequence[Fields]) -> Figure:
     steps = [line["step"] for line in lines]
     for name, colour in _SHARES:
         _curve(left, steps, lines, name, colour)
-    left.set(title="Held-out games: shares", xlabel="step")
+    left.set_title("Held-out games: shares")
     left.yaxis.set_major_formatter(_percent)
     if left.get_legend_handles_labels()[0]:
         left.legend(frameon=False, fontsize=8)
     for axes, (name, title, colour) in zip(others, _ERRORS, strict=True):
         _curve(axes, steps, lines, name, colour)
-        axes.set(title=f"Held-out games: {title}", xlabel="step")
+        axes.set_title(f"Held-out games: {title}")
         axes.yaxis.set_major_formatter("{x:g}")
+    _of_steps(left, *others)
     return figure
 
 
