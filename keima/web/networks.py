@@ -273,9 +273,9 @@ class Networks:
         position, profile = _start(offered), offered.usual_profile
         for visits in (8, _MEASURED_VISITS):  # the first time other things are made ready too
             self._let_search()
-            began, done = time.perf_counter(), threading.Event()
-            offered.pool.start(Ask(position, visits=visits, profile=profile, on_end=lambda _, done=done: done.set()))
-            while not done.wait(0.2):
+            began = time.perf_counter()
+            running = offered.pool.start(Ask(position, visits=visits, profile=profile))
+            while not running.done.wait(0.2):
                 if self._closed:
                     return
         if not offered.pool.searching:

@@ -75,6 +75,8 @@ def test_answers_print_in_a_line() -> None:
     best = MoveInfo("Q16", 0, 8, 0.5, 0.1, 0.55, 0.0, 0.45, 0.1, 0.0, pv=("Q16", "D4"))
     result = SearchResult(None, "Q16", (best,), 12, 0.1, 0.55, 0.0, 0.45, 0.1)  # type: ignore[arg-type]
     assert repr(result) == "<SearchResult best='Q16', visits=12, value=0.100, 1 moves, pv: Q16 D4>"
+    evaluator = keima.Evaluator(keima.create("connect-four", blocks=1, channels=8), "torch", batch_size=4)
+    assert repr(evaluator) == "<Evaluator of alphago-zero-connect-four (alphago-zero), torch f32, batch size 4>"
 
 
 @pytest.mark.parametrize(

@@ -271,6 +271,39 @@ class TestAnalyse:
         assert page.locator("#board [data-choice]").count() >= 1
 
 
+class TestPeople:
+    def test_what_people_of_a_strength_would_play(
+        self, reference: Path, browser: playwright.Browser, tmp_path: Path
+    ) -> None:
+        """Maia of 1100 and of 1900 side by side; every rank a network with KataGo's metadata knows."""
+        names = ["maia-1100.pb.gz", "maia-1900.pb.gz", "katago-random-meta.bin.gz"]
+        networks = Networks([str(reference / "nets" / name) for name in names], {"threads": 1}, own=False)
+        with serve(networks, Settings(kept=tmp_path)) as served, served.page() as page:
+            for name in names:
+                page.ask("open_network", network=name, anyway=True)
+                page.ready(name)
+            tab = Tab(browser.new_page(locale="en"), f"http://127.0.0.1:{served.port}/#analyse")
+            tab.load(START)
+            tab.page.wait_for_selector("body.squares")
+            tab.button("What each network would play").click()
+            tab.shows("maia-1900", ".policies")
+            rows = tab.page.locator(".policies tr").all_inner_texts()
+            for name, row in zip(names, rows, strict=False):
+                answer = keima.Evaluator(keima.load(reference / "nets" / name), "torch")(
+                    [keima.chess.Position.start()]
+                )[0]
+                assert answer.best == "e2e4"
+                assert row.split("\t")[:2] == [name, f"e4 {100 * answer.policy['e2e4']:.0f} %"]
+            tab.load("(;GM[1]SZ[19])")
+            tab.until("!document.body.classList.contains('squares')")
+            tab.button("What each network would play").click()
+            tab.shows("as 10k", ".policies")
+            told = tab.page.locator(".policies").inner_text()
+            assert all(f"{names[2]} as {rank}" in told for rank in ("20k", "10k", "1k", "1d", "9d"))
+            assert tab.wrong == []
+            tab.page.close()
+
+
 class TestVariations:
     @VIEWS
     def test_drop_edit_save(self, open_page: Opened, view: tuple[int, int, str]) -> None:
@@ -339,6 +372,12 @@ class TestReview:
         page.click("#review-start")
         tab.shows("Finished", "#page-review .soft[role=status]")
         page.wait_for_selector("#report .plot")
+        if view[0] >= 1000:  # no scrolling is needed to see them
+            page.set_viewport_size({"width": 1366, "height": 640})
+            box = page.locator("#report .lists thead").first.bounding_box()
+            assert box is not None
+            assert box["y"] + box["height"] < 640
+            page.set_viewport_size({"width": view[0], "height": view[1]})
         assert page.locator("#report h1").inner_text().startswith("Ada <b>x</b>")
         page.locator("#report").get_by_role("tab", name="All moves").click()
         assert page.locator("#panel-all tr[data-move]").count() == 7
@@ -373,6 +412,9 @@ class TestLooks:
                 tab.page.wait_for_selector("#board svg")
             tab.open(panel)
             assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+            assert tab.page.evaluate(
+                "document.querySelector('.pages').scrollWidth <= document.querySelector('.pages').clientWidth"
+            )
         assert tab.page.locator("#board").bounding_box()["width"] >= min(340, width - 60)
 
     def test_dark_light_and_japanese(self, open_page: Opened) -> None:

@@ -3,6 +3,7 @@ import { Board, COLOURS, sideName, svg, t } from "../../drawing.js";
 
 const GO_COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ";
 const GO_PAD = 1.12; // from the outer lines to the board's edge
+let boards = 0; // on the page; each has gradients of its own, since those of a hidden one are not drawn
 
 export class GoBoard extends Board {
   constructor(game, place) {
@@ -14,6 +15,8 @@ export class GoBoard extends Board {
     this.draws = false;
     this.ratio = (this.width - 1 + 2 * GO_PAD) / (this.height - 1 + 2 * GO_PAD);
     this.toggles = [{ key: "policy", shortcut: "p", on: true }, { key: "ownership", shortcut: "o", on: false }, { key: "numbers", shortcut: "n", on: false }];
+    boards += 1;
+    this.fills = { black: `black-stone-${boards}`, white: `white-stone-${boards}`, wood: `wood-${boards}` };
     this.shell();
   }
 
@@ -92,11 +95,11 @@ export class GoBoard extends Board {
     const stops = (...pairs) => pairs.map(([offset, colour]) => svg("stop", { offset, "stop-color": colour }));
     root.append(
       svg("defs", null,
-        svg("radialGradient", { id: "black-stone", cx: ".36", cy: ".3", r: ".78" }, ...stops(["0", "#6b6e76"], [".4", "#2b2d33"], ["1", "#0c0d10"])),
-        svg("radialGradient", { id: "white-stone", cx: ".36", cy: ".3", r: ".82" }, ...stops(["0", "#ffffff"], [".6", "#f1efe9"], ["1", "#bdb9af"])),
-        svg("linearGradient", { id: "wood", x1: "0", y1: "0", x2: "1", y2: "1" },
+        svg("radialGradient", { id: this.fills.black, cx: ".36", cy: ".3", r: ".78" }, ...stops(["0", "#6b6e76"], [".4", "#2b2d33"], ["1", "#0c0d10"])),
+        svg("radialGradient", { id: this.fills.white, cx: ".36", cy: ".3", r: ".82" }, ...stops(["0", "#ffffff"], [".6", "#f1efe9"], ["1", "#bdb9af"])),
+        svg("linearGradient", { id: this.fills.wood, x1: "0", y1: "0", x2: "1", y2: "1" },
           svg("stop", { offset: "0", style: "stop-color:var(--wood)" }), svg("stop", { offset: "1", style: "stop-color:var(--wood-2)" }))),
-      svg("rect", { x: -pad, y: -pad, width: width - 1 + 2 * pad, height: height - 1 + 2 * pad, fill: "url(#wood)" }));
+      svg("rect", { x: -pad, y: -pad, width: width - 1 + 2 * pad, height: height - 1 + 2 * pad, fill: `url(#${this.fills.wood})` }));
     const lines = [];
     for (let x = 0; x < width; x++) lines.push(`M${x} 0V${height - 1}`);
     for (let y = 0; y < height; y++) lines.push(`M0 ${y}H${width - 1}`);
@@ -164,7 +167,7 @@ export class GoBoard extends Board {
 
   stone(layer, x, y, black, opacity = 1, edge = null) {
     layer.append(svg("circle", { cx: x + 0.03, cy: y + 0.05, r: 0.475, fill: "#000", opacity: 0.28 * opacity }),
-      svg("circle", { cx: x, cy: y, r: 0.475, fill: black ? "url(#black-stone)" : "url(#white-stone)", opacity, stroke: edge, "stroke-width": edge ? 0.05 : null }));
+      svg("circle", { cx: x, cy: y, r: 0.475, fill: `url(#${black ? this.fills.black : this.fills.white})`, opacity, stroke: edge, "stroke-width": edge ? 0.05 : null }));
   }
 
   cross(layer, x, y, colour) {
@@ -204,14 +207,16 @@ export class GoBoard extends Board {
 
   // The stronger the circle the more is to be said for the move; in it a label, below that another.
   drawChoices(layer, choices) {
+    const small = this.root.getBoundingClientRect().width < 24 * (this.width + 1); // then one number, large enough to be read
     [...choices].reverse().forEach((choice) => {
       if (choice.move === "pass") return;
       const [x, y] = this.point(choice.move), share = Math.sqrt(choice.share);
-      layer.append(svg("circle", { cx: x, cy: y, r: choice.best ? 0.48 : 0.2 + 0.27 * share, fill: choice.best ? COLOURS.best : "#2f73c4", opacity: choice.best ? 0.96 : 0.45 + 0.45 * share, "data-choice": choice.move },
+      layer.append(svg("circle", { cx: x, cy: y, r: choice.best || small ? 0.48 : 0.2 + 0.27 * share, fill: choice.best ? COLOURS.best : "#2f73c4", opacity: choice.best ? 0.96 : 0.45 + 0.45 * share, "data-choice": choice.move },
         svg("title", { text: choice.words })));
       const words = { x, "text-anchor": "middle", fill: "#fff", "pointer-events": "none" };
-      if (choice.label !== "") layer.append(svg("text", { ...words, y: choice.under ? y + 0.03 : y + 0.14, "font-size": choice.under ? 0.36 : 0.38, "font-weight": 650, text: choice.label }));
-      if (choice.under) layer.append(svg("text", { ...words, y: y + 0.31, "font-size": 0.25, "font-weight": 550, text: choice.under }));
+      const two = choice.under && !small;
+      if (choice.label !== "") layer.append(svg("text", { ...words, y: y + (two ? 0.03 : small ? 0.2 : 0.14), "font-size": small ? 0.56 : two ? 0.36 : 0.38, "font-weight": 650, text: choice.label }));
+      if (two) layer.append(svg("text", { ...words, y: y + 0.31, "font-size": 0.25, "font-weight": 550, text: choice.under }));
     });
   }
 
