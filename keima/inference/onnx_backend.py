@@ -7,6 +7,7 @@ are drawn as a graph first, which takes seconds; it is kept on disk (`keima.infe
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -50,6 +51,7 @@ class OnnxBackend:
         threads: int | None = None,
         graph: OnnxGraph | None = None,
     ) -> None:
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # else it reports its use to its makers (seen in 1.32)
         try:
             import onnxruntime
         except ImportError as error:
@@ -62,6 +64,7 @@ class OnnxBackend:
         if self.precision not in ("f32", own):
             raise BadRequest(f"the backend onnx computes in f32 or as the network's ONNX file does, not {precision}")
         model = graph.model if graph is not None and own == self.precision else _drawn(network)
+        onnxruntime.disable_telemetry_events()  # where a program had imported it itself
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3  # errors

@@ -80,6 +80,13 @@ def test_no_socket_is_opened_and_no_name_looked_up(folder: Path, arguments: tupl
     assert seen_by(folder, "-m", "keima", *arguments, stdin=stdin) == ""
 
 
+@pytest.mark.slow
+def test_onnx_runtime_gives_the_machine_no_number(folder: Path) -> None:
+    """Its reports leave by no socket of Python's; before the first, it keeps a device's number in the user's home."""
+    seen_by(folder, "-m", "keima", "eval", "net.bin.gz", "positions.jsonl", "--backend", "onnx")
+    assert list((folder / "home").rglob("*deviceid*")) == []
+
+
 def test_nothing_is_sent_by_us_where_a_program_had_imported_openvino_itself(folder: Path) -> None:
     program = """
 import os, time
