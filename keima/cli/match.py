@@ -100,7 +100,7 @@ def match(
     with common.open_output(json_path) if json_path else nullcontext() as stream:
         if played.played:
             print(f"{played.played} games of this match are played already", file=sys.stderr)
-        with _progress(games, played.played) as show:
+        with showing_games(games, played.played) as show:
             summary = played.run(lambda result, summary: show(game_line(result, summary), standing(summary)))
         if stream is not None:
             stream.write(json.dumps(summary.to_json(), ensure_ascii=False) + "\n")
@@ -129,7 +129,7 @@ def _sprt(text: str) -> Sprt:
 
 
 @contextmanager
-def _progress(total: int, done: int) -> Iterator[Callable[[str, str], None]]:
+def showing_games(total: int, done: int) -> Iterator[Callable[[str, str], None]]:
     """A line a game on standard error, and where that is a terminal a bar below them with the standing."""
     if not sys.stderr.isatty():
         yield lambda line, stands: print(f"{line} | {stands}", file=sys.stderr, flush=True)

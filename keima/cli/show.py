@@ -64,8 +64,8 @@ def show(
             print(f"{entry.name:28}{entry.note}")
         return
     if net is None:
-        raise BadRequest("name a network file, go or chess, or a registered network (keima show --list)")
-    network = open_or_create(net)
+        raise BadRequest("name a network file, go, chess or connect_four, or a registered network (keima show --list)")
+    network = open_or_create(net, weights=bool(concepts or layer or position))
     if concepts is not None:
         _probe(network, concepts, position, as_json)
         return
@@ -79,20 +79,25 @@ def show(
     print(json.dumps(facts, ensure_ascii=False, indent=2) if as_json else as_text(facts))
 
 
-def open_or_create(net: str) -> Network:
+def open_or_create(net: str, weights: bool = True) -> Network:
     """A network from a file of that path, else the default one of that game, else a fresh one of that registered name.
+
+    The last without its numbers, in a moment, unless they are wanted.
 
     Raises:
         BadRequest: none of them; the message lists the names.
         BadWeights, UnsupportedNetwork: a file that cannot be read, or this installation lacks the default network.
     """
+    import torch
+
     from keima.systems.files.defaults import DEFAULT_NETWORKS
     from keima.systems.registry import create
 
     if Path(net).exists() or net in DEFAULT_NETWORKS:
         return common.open_network(net)
     try:
-        return create(net).eval()
+        with torch.device("cpu" if weights else "meta"):
+            return create(net).eval()
     except BadRequest as error:
         raise BadRequest(f"no file {net!r}, and no network of that name: {error.message}") from error
 

@@ -19,7 +19,7 @@ Which blocks stay: those that change their input most, |block(x) − x| / |x|; b
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,7 +38,12 @@ RIDGE = 1e-4
 
 @torch.no_grad()
 def prune(
-    network: Network, channels: int | None = None, *, blocks: int | None = None, batches: Sequence[Inputs] = ()
+    network: Network,
+    channels: int | None = None,
+    *,
+    blocks: int | None = None,
+    batches: Sequence[Inputs] = (),
+    tell: Callable[[str], None] = lambda words: None,
 ) -> Network:
     """A network of fewer channels, fewer blocks, or both, for evaluation; its pedigree names the original.
 
@@ -50,6 +55,7 @@ def prune(
         channels, blocks: to keep, of the trunk; all if None.
         batches: the network's inputs by name, `mask` among them where boards are padded: positions to measure by and to
             fit the weights on. About 2,000 positions are enough; none: by the weights alone.
+        tell: hears what is being done.
 
     Raises:
         UnsupportedNetwork: a system or an architecture that is not pruned.
@@ -64,14 +70,16 @@ def prune(
     _check("blocks", blocks, depth)
     if channels in (None, width) and blocks in (None, depth):
         raise BadRequest(f"nothing to prune: {network.pedigree.name} has {depth} blocks of {width} channels")
+    tell("measuring the channels")
     seen = _Seen(original, everything, batches)
     layout = system.layout(original, seen.strongest_blocks(blocks or depth))
     kept: dict[str, Tensor] = {}
     for group, size in system.widths(layout.sizes, channels or width).items():
+        tell(f"choosing {size} channels: {group}")
         kept[group] = seen.strongest_channels(layout, group, size, kept)
     pruned = _cut(original, layout, kept)
     if batches:
-        refit(original, pruned, layout, kept, batches)
+        refit(original, pruned, layout, kept, batches, tell)
     pruned.pedigree = _pedigree(network.pedigree, len(layout.blocks), len(kept[TRUNK]))
     return pruned
 

@@ -118,7 +118,12 @@ def scale_of(network: Network, norm: str | None) -> Tensor | None:
 
 @torch.no_grad()
 def refit(
-    original: Network, pruned: Network, layout: Layout, kept: Mapping[str, Tensor], batches: Sequence[Inputs]
+    original: Network,
+    pruned: Network,
+    layout: Layout,
+    kept: Mapping[str, Tensor],
+    batches: Sequence[Inputs],
+    tell: Callable[[str], None] = lambda words: None,
 ) -> None:
     """Fit the layers of the pruned network that read fewer channels than before, in place; both in evaluation mode.
 
@@ -127,8 +132,9 @@ def refit(
         layout: of the original, with the blocks that are kept.
         kept: group → the original's channels that are left, int64.
         batches: `forward`'s arguments by name; a few thousand positions in all.
+        tell: hears what is being done.
     """
-    _Refit(original, pruned, layout, kept, batches).run()
+    _Refit(original, pruned, layout, kept, batches).run(tell)
 
 
 @dataclass
@@ -146,9 +152,11 @@ class _Refit:
         self.before = [_first(self.original, inputs) for inputs in self.batches]
         self.now = [_first(self.pruned, inputs) for inputs in self.batches]
 
-    def run(self) -> None:
+    def run(self, tell: Callable[[str], None]) -> None:
         """Block by block, then the heads; what a block that is left out did falls to the layers around it."""
-        for number in range(len(blocks_of(self.original))):
+        count = len(blocks_of(self.original))
+        for number in range(count):
+            tell(f"fitting the weights: block {number + 1} of {count}")
             name = f"{self.layout.prefix}{number}"
             layers = self.layout.blocks.get(number, ())
             targets = self._record(name, layers)
@@ -156,6 +164,7 @@ class _Refit:
             if renamed is not None:
                 self._fit_part(renamed, layers, targets)
                 self.now = [_run(self.pruned, renamed, state) for state in self.now]
+        tell("fitting the weights: heads")
         self._fit_part(None, self.layout.heads, self._record(None, self.layout.heads))
 
     def _record(self, part: str | None, layers: Sequence[Layer]) -> list[dict[str, Tensor]]:

@@ -52,7 +52,6 @@ class Offered:
     sizes: tuple[int, int] | None = None
     anyway: bool = False  # to be loaded however slow
     own: bool = False  # comes with keima
-    untrained: str = ""  # made fresh by this name of the registry, where keima has no trained network of the game
     options: Data = field(default_factory=dict)  # backend, precision, batch_size, threads of `Evaluator`
     lock: threading.Lock = field(default_factory=threading.Lock)  # of `judge`
     reviewing: threading.Lock = field(default_factory=threading.Lock)  # of `reviewer`
@@ -145,9 +144,6 @@ class Networks:
                 continue
             if path not in named:
                 self._enter(Offered(known.name, path, game=game, own=True))
-        for game in GAMES if own else ():
-            if game not in DEFAULT_NETWORKS:
-                self._enter(Offered(f"{game}, untrained", "", game=game, own=True, untrained=game.replace("_", "-")))
 
     def add(self, path: str) -> Offered:
         """List a network file. Raises BadRequest: there is no such file."""
@@ -247,7 +243,7 @@ class Networks:
         from keima.systems.files.load import load
 
         if offered.network is None:
-            offered.network = _untrained(offered.untrained) if offered.untrained else load(offered.path)
+            offered.network = load(offered.path)
             offered.game = offered.network.encoding.game
             offered.sizes = _sizes(offered.network)
         offered.speed = self._estimate(offered)
@@ -264,8 +260,6 @@ class Networks:
         offered.gives = tuple(name for name in names if getattr(evaluation, name) is not None)
         offered.pool = SearchPool(offered.open_evaluator())
         offered.state = "ready"
-        if offered.untrained:
-            offered.message = "not trained: only the search plays; it looks far enough to see what is forced"
 
     def _measure(self, offered: Offered) -> None:
         """Visits a second, when nobody searches."""
@@ -291,17 +285,6 @@ class Networks:
         else:
             rate = 0.3 * _products()
         return rate / max(1.0, float(offered.parameters * offered.area))
-
-
-def _untrained(name: str) -> Network:
-    """A network of the registry, the same one every time: what is compiled for it is found again."""
-    import torch
-
-    from keima.systems.registry import create
-
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        return create(name)
 
 
 def _start(offered: Offered) -> Position:

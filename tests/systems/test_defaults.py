@@ -63,7 +63,7 @@ class TestWhereTheyAre:
             default_network("go")
 
     def test_another_game(self) -> None:
-        with pytest.raises(BadRequest, match="'shogi'; there is one for each of go, chess"):
+        with pytest.raises(BadRequest, match="'shogi'; there is one for each of go, chess, connect_four"):
             default_network("shogi")
 
     def test_a_name_means_a_file_before_it_means_a_default_network(self, folder: Path) -> None:
@@ -144,7 +144,8 @@ class TestTheRealOnes:
         text = DOCUMENT.read_text(encoding="utf-8")
         assert known.sha256 in text
         assert known.recipe in text
-        sections = [part for part in text.split("\n## ")[1:] if part.lower().startswith(f"{game}:")]
+        title = game.replace("_", " ")
+        sections = [part for part in text.split("\n## ")[1:] if part.lower().startswith(f"{title}:")]
         rows = [line for line in text.splitlines() if line.startswith(f"| `{known.file}`")]
         assert sections
         assert not [part for part in (*sections, *rows) if "to be filled in" in part.lower()]
@@ -153,18 +154,24 @@ class TestTheRealOnes:
         game, known = real
         network = keima.load_default(game)
         assert (network.encoding.game, network.pedigree.name) == (game, known.name)
-        assert network.system == {"go": "katago", "chess": "lc0"}[game]
+        assert network.system == {"go": "katago", "chess": "lc0", "connect_four": "alphago-zero"}[game]
         evaluate = keima.Evaluator(network, backend="torch")
-        starts = [keima.chess.Position.start()] if game == "chess" else map(keima.go.Position.start, (7, 9, 13, 19))
-        for answer in (evaluate([start])[0] for start in starts):
+        starts = {
+            "go": [keima.go.Position.start(size) for size in (7, 9, 13, 19)],
+            "chess": [keima.chess.Position.start()],
+            "connect_four": [keima.connect_four.Position.start()],
+        }
+        for answer in (evaluate([start])[0] for start in starts[game]):
             assert sum(answer.policy.values()) == pytest.approx(1, abs=1e-4)
             assert 0 <= answer.win <= 1
 
     def test_it_knows_a_won_game(self, real: Any) -> None:
-        """A queen ahead in chess; in Go, two walls that leave Black twice White's ground."""
+        """A queen ahead; in Go, two walls that leave Black twice White's ground; three in a row, open at both ends."""
         game, _ = real
         if game == "chess":
             won = keima.chess.Position.from_fen("rnb1kbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", moves=[])
+        elif game == "connect_four":
+            won = keima.connect_four.Position.start().play(*"ddccee")
         else:
             black, white = ([f"{column}{row}" for row in range(1, 10)] for column in "FG")
             won = keima.go.Position.start(9, komi=7, black=black, white=white)
@@ -183,5 +190,6 @@ class TestTheRealOnes:
 
 
 def test_the_table_is_what_the_names_promise() -> None:
-    assert {game: known.file for game, known in DEFAULT_NETWORKS.items()} == {"go": "go.bin.gz", "chess": "chess.pb.gz"}
+    files = {"go": "go.bin.gz", "chess": "chess.pb.gz", "connect_four": "connect_four.safetensors"}
+    assert {game: known.file for game, known in DEFAULT_NETWORKS.items()} == files
     assert Path(defaults.__file__).parents[1] / "default" == FOLDER

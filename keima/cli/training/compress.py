@@ -99,7 +99,7 @@ def prune(
     batches = _inputs(network, data or [], positions)
     compared = batches[::_COMPARED]
     fitted = [batch for number, batch in enumerate(batches) if number % _COMPARED]
-    pruned = prune_network(network, channels, blocks=blocks, batches=fitted)
+    pruned = prune_network(network, channels, blocks=blocks, batches=fitted, tell=common.say)
     save(pruned, target)
     before, after = (sum(parameter.numel() for parameter in one.parameters()) for one in (network, pruned))
     common.say(f"{target}: {before:,} parameters before, {after:,} after")
@@ -184,6 +184,7 @@ def _table(rows: list[Standing]) -> list[str]:
 
 def _play(student: Path, recipe: Recipe, limits: str, games: int, folder: Path) -> Data:
     """A match of student (A) and teacher (B) on the games' board, kept in a folder of its own."""
+    from keima.cli.match import game_line, showing_games
     from keima.cli.match import standing as words_of
     from keima.engines.match.match import Match, MatchOptions
     from keima.systems.files.load import load
@@ -196,5 +197,7 @@ def _play(student: Path, recipe: Recipe, limits: str, games: int, folder: Path) 
         if "," in path:
             raise BadRequest("a match cannot be played with a file whose name has a comma", source=path)
     ours, theirs = (f"{path},name={name},{limits}" for path, name in zip(paths, ("student", "teacher"), strict=True))
-    summary = Match(ours, theirs, MatchOptions(games=games, size=size), folder).run()
+    match = Match(ours, theirs, MatchOptions(games=games, size=size), folder)
+    with showing_games(games, match.played) as show:
+        summary = match.run(lambda result, summary: show(game_line(result, summary), words_of(summary)))
     return {**summary.to_json(), "words": words_of(summary)}

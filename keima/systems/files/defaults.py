@@ -5,6 +5,7 @@ A file is known by its SHA-256 wherever it lies, and `keima.load` gives it the p
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from keima.systems.network import Network, Pedigree
 
 FOLDER = Path(__file__).parents[1] / "default"  # Where the files lie
-_OTHERS = "name a network file (--net FILE): KataGo .bin.gz or Leela Zero .txt.gz for Go, Lc0 or Maia .pb.gz for chess"
+_OTHERS = (
+    "name a network file (--net FILE): KataGo .bin.gz or Leela Zero .txt.gz for Go, Lc0 or Maia .pb.gz for chess, "
+    "keima .safetensors for any game"
+)
 
 
 @dataclass(frozen=True)
@@ -59,12 +63,20 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
         training_data="22,360 games of Stockfish 15.1 with itself, few nodes a move",
         caution=CHESS_CAUTION,
     ),
+    "connect_four": DefaultNetwork(
+        file="connect_four.safetensors",
+        name="keima-connect-four",
+        sha256="c610d6638242bbc2127ac4071514d2ff230e4912fc96013313d1eddcfc7600d2",
+        licence="MIT",
+        recipe="recipes/selfplay/connect-four.toml",
+        training_data="its own games, from zero",
+    ),
 }
 """By the game they play, which is also what they are called where a network is asked for."""
 
 
 def default_network(game: str) -> Path:
-    """The file of the network that is used for "go" or "chess" where none is named.
+    """The file of the network that is used for a game, as "go" or "connect_four", where none is named.
 
     Raises:
         BadRequest: another game.
@@ -84,7 +96,7 @@ def default_network(game: str) -> Path:
 
 
 def find_network(name: str) -> str:
-    """The file that a user means: one of that name, else for "go" and "chess" the default network (and its errors)."""
+    """The file that a user means: one of that name, else for a game's name the default network (and its errors)."""
     if name in DEFAULT_NETWORKS and not Path(name).is_file():
         return str(default_network(name))
     return name
@@ -97,11 +109,12 @@ def judging_facts(network: Network) -> Mapping[str, object]:
     return {name: fact for name, fact in facts.items() if fact}
 
 
-def with_known_pedigree(pedigree: Pedigree) -> Pedigree:
+def with_known_pedigree(pedigree: Pedigree, path: str | os.PathLike[str]) -> Pedigree:
     """The pedigree of a file as read, completed for one of the default networks."""
+    digest = pedigree.sha256 or sha256_of(path)
     for known in DEFAULT_NETWORKS.values():
-        if known.sha256 and known.sha256 == pedigree.sha256:
+        if known.sha256 and known.sha256 == digest:
             told = {"recipe": known.recipe, "teacher": known.teacher, "training_data": known.training_data}
             details = {**pedigree.details, **{name: text for name, text in told.items() if text}}
-            return replace(pedigree, name=known.name, licence=known.licence, details=details)
+            return replace(pedigree, name=known.name, sha256=digest, licence=known.licence, details=details)
     return pedigree

@@ -40,7 +40,7 @@ def load(path: FilePath) -> Network:
     for known in _formats(os.fspath(path)):
         if known.looks_like(head):
             network = known.read(path).eval()
-            network.pedigree = with_known_pedigree(network.pedigree)
+            network.pedigree = with_known_pedigree(network.pedigree, path)
             return network
         titles.append(known.title)
     found = "an empty file" if not head else f"a file that begins with {head[:16]!r}"
@@ -49,7 +49,9 @@ def load(path: FilePath) -> Network:
 
 
 def load_default(game: str) -> Network:
-    """Open the network that keima uses for "go" or "chess" where none is named (docs/default-networks.md).
+    """Open the network that keima uses for "go", "chess" or "connect_four" where none is named.
+
+    docs/default-networks.md tells of them.
 
     Raises:
         BadRequest: another game.
