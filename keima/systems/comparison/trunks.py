@@ -69,7 +69,7 @@ class VggNetwork(ComparisonNetwork):
     """
 
     def __init__(
-        self, layers: int = 16, channels: int = 256, kernel: int = 3, board_size: int = 19, value_hidden: int = 256
+        self, layers: int = 16, channels: int = 256, board_size: int = 19, value_hidden: int = 256, kernel: int = 3
     ) -> None:
         if layers < 1 or channels < 1:
             raise BadRequest(f"a VGG trunk needs layers ≥ 1 and channels ≥ 1, not {layers} and {channels}")
