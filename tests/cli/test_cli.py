@@ -306,7 +306,7 @@ class TestBench:
         result = run("bench", "--batch", "1", "--precision", "f32", "--seconds", "0.01", "--rounds", "1")
         assert result.exit_code == 0, result.stderr
         titles = [line.split()[0] for line in result.stdout.splitlines() if line and line[0] != " "]
-        assert titles == ["keima-go", "keima-chess"]
+        assert titles == ["keima-go", "keima-chess", "keima-connect-four"]
 
 
 class TestReference:
