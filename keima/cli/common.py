@@ -31,7 +31,7 @@ INTERRUPTED = 130
 STDIN = STDOUT = "-"
 
 NetArgument = Annotated[
-    str, Argument(metavar="NET", help="Network file, of any supported format; go or chess: the default network.")
+    str, Argument(metavar="NET", help="Network file of any format; go, chess or connect_four: the default one.")
 ]
 Backend = Annotated[str, Option(help="auto, torch, openvino or onnx.")]
 Precision = Annotated[str, Option(help="auto, f32, bf16, or f16 for an ONNX file that is.")]

@@ -29,7 +29,7 @@ EXAMPLES = """Examples:
   keima match maia-1900.pb.gz,visits=200 policy:maia-1900.pb.gz --games 200
   keima match maia-1900.pb.gz,visits=800 "uci,nodes=1000:stockfish" --openings book.pgn --time 60+0.6
 
-Where a player's NET is go or chess, keima's own network of that game plays (docs/default-networks.md).
+Where a player's NET is go, chess or connect_four, keima's own network of that game plays (docs/default-networks.md).
 Run it again with the same -o, and it goes on where it was interrupted.
 """
 
