@@ -191,6 +191,7 @@ def torch_alone(evaluator: Evaluator, encoded: Batch) -> Run:
     import torch
 
     from keima.inference.backend import as_tensors
+    from keima.inference.device_backend import HALVES
 
     network = copy.deepcopy(evaluator.network).eval().to(evaluator.device)
     inputs = [tensor.to(evaluator.device) for tensor in as_tensors(network, encoded.inputs)]
@@ -199,7 +200,7 @@ def torch_alone(evaluator: Evaluator, encoded: Batch) -> Run:
         with torch.inference_mode(), torch.autocast(evaluator.device, half, enabled=half is not None):
             network(*inputs)
 
-    half = {"bf16": torch.bfloat16, "f16": torch.float16}.get(evaluator.precision)
+    half = HALVES.get(evaluator.precision)
     return timed(step, encoded.size, torch.cuda.synchronize if evaluator.device == "cuda" else lambda: None)
 
 

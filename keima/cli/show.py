@@ -65,7 +65,7 @@ def show(
         return
     if net is None:
         raise BadRequest("name a network file, go, chess or connect_four, or a registered network (keima show --list)")
-    network = open_or_create(net, weights=bool(concepts or layer or position))
+    network = open_or_create(net, weights=any(each is not None for each in (concepts, layer, position)))
     if concepts is not None:
         _probe(network, concepts, position, as_json)
         return

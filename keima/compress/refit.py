@@ -123,7 +123,7 @@ def refit(
     layout: Layout,
     kept: Mapping[str, Tensor],
     batches: Sequence[Inputs],
-    tell: Callable[[str], None] = lambda words: None,
+    tell: Callable[[str], None],
 ) -> None:
     """Fit the layers of the pruned network that read fewer channels than before, in place; both in evaluation mode.
 

@@ -27,7 +27,8 @@ from keima.systems.network import Network
 
 SLOTS = 2
 _WARM_UPS = 3  # runs before a capture, in which libraries choose their kernels and allocate what they keep
-_HALVES = {"bf16": torch.bfloat16, "f16": torch.float16}
+HALVES = {"bf16": torch.bfloat16, "f16": torch.float16}
+"""A precision's type, where it is not float32."""
 
 
 class DeviceBackend:
@@ -82,7 +83,7 @@ class _Device:
 
     def __init__(self, network: Network, precision: str, device: torch.device) -> None:
         self.device = device
-        self.half = _HALVES.get(precision)
+        self.half = HALVES.get(precision)
         self.module = TensorsOnly(copy.deepcopy(network)).eval().to(device)
         for module in self.module.modules():
             if self.half is not None and isinstance(module, nn.Conv2d | nn.Linear):

@@ -131,17 +131,23 @@ class BareConvolution(nn.Conv2d):
         nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
 
 
-class BareBlock(nn.Module):
+class BareStem(ConvolutionBlock):
+    """The tower's first block without its norm."""
+
+    def __init__(self, inputs: int, channels: int) -> None:
+        super().__init__(inputs, channels)
+        self.convolution = BareConvolution(inputs, channels)
+        self.set_submodule("norm", nn.Identity())
+
+
+class BareBlock(ResidualBlock):
     """AlphaGo Zero's block without its norms."""
 
     def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.convolution1 = BareConvolution(channels, channels)
-        self.convolution2 = BareConvolution(channels, channels)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[N, C, H, W] → [N, C, H, W], ≥ 0."""
-        return F.relu(x + self.convolution2(F.relu(self.convolution1(x))))
+        super().__init__(channels)
+        for number in (1, 2):
+            self.set_submodule(f"convolution{number}", BareConvolution(channels, channels))
+            self.set_submodule(f"norm{number}", nn.Identity())
 
 
 class SqueezeBlock(ResidualBlock):
@@ -231,10 +237,9 @@ def _trunk(block: str, blocks: int, channels: int) -> nn.Sequential:
     """Stem, blocks, and after pre-activation blocks the last norm: planes [N, 17, H, W] → [N, C, H, W], ≥ 0."""
     most, third = BLOCKS[block]
     tower = [(most if number % POOL_EVERY else third)(channels) for number in range(1, blocks + 1)]
-    if block == "post-bare":
-        return nn.Sequential(nn.Sequential(BareConvolution(ENCODING.planes, channels), nn.ReLU()), *tower)
     if block.startswith("post"):
-        return nn.Sequential(ConvolutionBlock(ENCODING.planes, channels), *tower)
+        stem = BareStem if most is BareBlock else ConvolutionBlock
+        return nn.Sequential(stem(ENCODING.planes, channels), *tower)
     return nn.Sequential(convolution(ENCODING.planes, channels), *tower, NormRectifier(channels))
 
 
