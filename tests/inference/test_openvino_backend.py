@@ -156,6 +156,23 @@ def test_small_batches_go_by_requests_of_one_row(conversions: list[Network]) -> 
     assert all(many[name][:3].tobytes() == few[name].tobytes() for name in few)
 
 
+def test_products_as_convolutions_answer_as_products_alike_in_every_row() -> None:
+    inputs = planes(6)
+    model = openvino_backend.convert(network(), inputs)
+    openvino_backend.products_as_convolutions(model)
+    assert not [node for node in model.get_ops() if node.get_type_name() == "MatMul"]
+    compiled = openvino.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    same = np.repeat(inputs["planes"][:1], 6, axis=0)
+    reference = TorchBackend(network(), "f32", 8, threads=1).submit(inputs).result()
+    for given, one in ((inputs["planes"], False), (same, True)):
+        for (name, expected), answers in zip(reference.items(), compiled([given]).values(), strict=True):
+            np.testing.assert_allclose(answers[:1], expected[:1], atol=2e-6, err_msg=name)
+            if one:
+                assert len({row.tobytes() for row in answers}) == 1
+            else:
+                np.testing.assert_allclose(answers, expected, atol=2e-6)
+
+
 class Uneven(GridNetwork):
     """Answers differently in each row of a request, as a kernel might in its last bits."""
 
