@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -73,10 +72,8 @@ class _Evaluator:
 
 
 def works() -> Iterator[tuple[System, str]]:
-    """Every system with each of its encodings; but for one whose network stands beside them, where PyTorch is not."""
-    for system in SYSTEMS.values():
-        with suppress(ModuleNotFoundError):
-            yield from [(system, name) for name in system.encodings]
+    """Every system with each of its encodings."""
+    return ((system, name) for system in SYSTEMS.values() for name in system.encodings)
 
 
 def work(system: System, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from keima.jit import instantiate, on_compile, store
 from keima.jit.digest import digest_of
 from keima.jit.kernel import Kernel
 from keima.systems.alphago import inputs as alphago
+from keima.systems.system import list_encodings
 
 RECURSIVE = {"_perft", "is_true_eye", "_succeeds", "forced_mate"}
 
@@ -317,3 +319,24 @@ def test_without_numba_kernels_are_plain_functions() -> None:
         [sys.executable, "-c", code], env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True
     )
     assert done.stdout == "2\n", done.stderr
+
+
+def test_a_wheel_s_kernels_are_compiled_with_what_builds_it() -> None:
+    """Without PyTorch and the rest, for `pip wheel` installs `build-system.requires` alone."""
+    project = (Path(keima.__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    building, running = (
+        set(re.findall(r'"([a-z]+)', re.search(rf"^{name} = \[(.*?)\]", project, re.MULTILINE | re.DOTALL)[1]))  # type: ignore[index]
+        for name in ("requires", "dependencies")
+    )
+    assert {"torch", "typer"} <= running - building
+    program = f"""if True:
+        import sys
+        sys.modules.update(dict.fromkeys({sorted(running - building)}))
+        from keima import precompile
+        for system, name in precompile.works():
+            precompile.work(system, name)
+            print(name)
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert set(done.stdout.split()) == set(list_encodings())

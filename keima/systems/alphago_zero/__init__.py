@@ -2,7 +2,7 @@
 
 inputs.py        AlphaGo Zero's 17 planes and Leela Zero's 18
 network.py       dual-res and its three rivals of the paper's study; leela_zero.py: Leela Zero's
-connect_four.py  a network of the same kind for connect four, its input with it
+connect_four.py  a network of the same kind for connect four; connect_four_inputs.py: its input
 loss.py          squared error of the value, cross-entropy of the policy
 preset.py        the numbers of the search
 file.py          Leela Zero's .txt.gz, both ways
@@ -17,7 +17,7 @@ SYSTEM = System(
     "AlphaGo Zero",
     "Silver et al., Nature 550 (2017)",
     __name__,
-    files={"inputs": ("inputs", "connect_four"), "network": ("network", "connect_four"), "file": ()},
+    files={"inputs": ("inputs", "connect_four_inputs"), "network": ("network", "connect_four"), "file": ()},
 )
 
 LEELA_ZERO = System(
