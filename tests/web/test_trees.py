@@ -115,6 +115,34 @@ def test_pgn_comes_back_with_variations_comments_and_marks(page: Page) -> None:
     assert page.ask("save")["text"] == saved["text"]
 
 
+def test_every_mark_comes_back_from_pgn(page: Page) -> None:
+    """Kinds are colours there, as other programs draw them; foreign colours stay what they were."""
+    page.new("chess")
+    page.ask("play", move="e2e4")
+    kinds = {"a1": "circle", "b2": "cross", "c3": "triangle", "d4": "square"}
+    marks = [{"point": point, "kind": kind} for point, kind in kinds.items()]
+    label, arrow = {"point": "e5", "kind": "label", "text": "A]"}, {"point": "e2", "kind": "arrow", "to": "e4"}
+    page.ask("marks", marks=[*marks, label, arrow])
+    saved = page.ask("save")["text"]
+    game = chess.pgn.read_game(io.StringIO(saved))
+    assert game is not None
+    drawn = {(chess.square_name(one.tail), chess.square_name(one.head), one.color) for one in game.next().arrows()}
+    colours = zip(kinds, ("green", "red", "yellow", "blue"), strict=True)
+    assert drawn == {("e2", "e4", "green"), *((point, point, colour) for point, colour in colours)}
+    page.ask("load", text=saved)
+    page.events.clear()
+    page.ask("go", by="end")
+    position = page.event("position", lambda event: event["ply"] == 1 and len(event["marks"]) > 1)
+    found = {(mark["point"], mark["kind"], mark.get("to"), mark.get("text")) for mark in position["marks"]}
+    shapes = {(point, kind, None, None) for point, kind in kinds.items()}
+    assert {(a, b, c or None, d or None) for a, b, c, d in found} == {
+        *shapes,
+        ("e5", "label", None, "A"),
+        ("e2", "arrow", "e4", None),
+    }
+    assert page.ask("save")["text"] == saved
+
+
 def test_sgf_comes_back_whole(page: Page) -> None:
     text = "(;GM[1]SZ[9]KM[6.5]RU[Japanese]PB[Ada];B[ee]C[first]TR[bb]XX[kept](;W[gc]N[a])(;W[cg];AB[aa]AE[ee];B[ab]))"
     loaded = page.ask("load", data=base64.b64encode(text.encode("utf-16")).decode(), name="a.sgf")

@@ -1,7 +1,8 @@
 """EDITING of chess: positions by FEN, pieces set up, PGN with variations, comments, marks and evaluations.
 
 A judgement stands in a move's comment as [%eval PAWNS], which lichess and other programs read, and whole as
-[%keima win=…,…]; marks as [%csl Ge4] and [%cal Ge2e4], as ChessBase writes them.
+[%keima win=…,…]; marks as [%csl Ge4] and [%cal Ge2e4], as ChessBase writes them: their colours are circle (green),
+cross (red), triangle (yellow) and square (blue). Labels, which PGN does not know, stand in [%labels e4A].
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from keima.plain import Data
 
 FEN = re.compile(r"\s*([pnbrqkPNBRQK1-8]+/){7}[pnbrqkPNBRQK1-8]+ [wb] [-\w]+ [-a-h1-8]+( \d+){0,2}\s*")
 _NAMES = dict(zip("KQRBNP", ("king", "queen", "rook", "bishop", "knight", "pawn"), strict=True))
-_COMMAND = re.compile(r"\[%(?P<name>csl|cal|eval|keima) (?P<value>[^\]]*)\]\s*")
+_COMMAND = re.compile(r"\[%(?P<name>csl|cal|labels|eval|keima) (?P<value>[^\]]*)\]\s*")
+_COLOURED = re.compile("(?P<colour>[A-Z])(?P<point>[a-h][1-8])(?P<to>[a-h][1-8])?")
+_LABELLED = re.compile("(?P<point>[a-h][1-8])(?P<text>.{1,8})")
+_COLOURS = {"G": "circle", "R": "cross", "Y": "triangle", "B": "square"}
 _NAGS = {"inaccuracy": 6, "mistake": 2, "blunder": 4}
 
 
@@ -132,20 +136,27 @@ def _take_comment(node: TreeNode, comment: str) -> None:
             fields: Data = dict(part.split("=", 1) for part in value.split(",") if "=" in part)
             with suppress(ValueError):
                 node.judged = read_judgement({k: v if k == "to_play" else json.loads(v) for k, v in fields.items()})
-        elif name == "csl":
-            node.marks += [{"kind": "circle", "point": one[1:3]} for one in value.split(",") if len(one) == 3]
-        elif name == "cal":
-            node.marks += [
-                {"kind": "arrow", "point": one[1:3], "to": one[3:5]} for one in value.split(",") if len(one) == 5
-            ]
+        elif name == "labels":
+            for one in filter(None, map(_LABELLED.fullmatch, value.split(","))):
+                node.marks.append({"kind": "label", "point": one["point"], "text": one["text"]})
+        elif name in ("csl", "cal"):
+            for one in filter(None, map(_COLOURED.fullmatch, value.split(","))):
+                if one["to"]:
+                    node.marks.append({"kind": "arrow", "point": one["point"], "to": one["to"]})
+                else:
+                    node.marks.append({"kind": _COLOURS.get(one["colour"], "circle"), "point": one["point"]})
     node.comment = _COMMAND.sub("", comment).strip()
 
 
 def _comment(tree: GameTree, node: TreeNode, judged: bool) -> str:
     commands = []
-    circles = [f"G{mark['point']}" for mark in node.marks if mark["kind"] != "arrow"]
+    letters = {kind: letter for letter, kind in _COLOURS.items()}
+    squares = [f"{letters[mark['kind']]}{mark['point']}" for mark in node.marks if mark["kind"] in letters]
+    named = [(mark["point"], mark.get("text", "")) for mark in node.marks if mark["kind"] == "label"]
+    labels = [point + re.sub(r"[\[\]{},\s]", "", text) for point, text in named]
     arrows = [f"G{mark['point']}{mark['to']}" for mark in node.marks if mark["kind"] == "arrow" and mark.get("to")]
-    commands += [f"[%csl {','.join(circles)}]"] if circles else []
+    commands += [f"[%csl {','.join(squares)}]"] if squares else []
+    commands += [f"[%labels {','.join(labels)}]"] if labels else []
     commands += [f"[%cal {','.join(arrows)}]"] if arrows else []
     if judged and "value" in node.judged:
         sign = 1 if node.judged.get("to_play") == tree.game.sides[0] else -1
