@@ -109,8 +109,8 @@ SAFETENSORS = Format("keima's own files (.safetensors)", looks_like_safetensors,
 def build(metadata: Mapping[str, str], tensors: Mapping[str, Tensor], source: str) -> Network:
     """The network that a file's metadata and tensors make, in evaluation mode; raises as `read_safetensors`.
 
-    It is made without memory for its weights, and once the file's tensors are known to be its own, evaluated so, which
-    computes shapes and nothing else.
+    It is made without memory for its weights, and once the file's tensors are known to be its own, evaluated once. (To
+    compute shapes alone, PyTorch loads its compiler, which takes seconds.)
     """
     contents = parse_json(metadata["keima.network"], "keima.network")
     kind, config, folded = contents.get("kind"), contents.get("config"), contents.get("folded", {})
@@ -121,9 +121,9 @@ def build(metadata: Mapping[str, str], tensors: Mapping[str, Tensor], source: st
         warnings.simplefilter("ignore")
         network = _without_norms(from_config(kind, config), folded).eval()
         _check(network, tensors)
-        constants = {name: buffer.to("meta") for name, buffer in network.named_buffers()}
-        torch.func.functional_call(network, constants, kwargs=example_inputs(network, device="meta"))
     network.load_state_dict(tensors, assign=True)
+    with torch.no_grad():
+        network(**example_inputs(network))
     network.pedigree = _pedigree(metadata, source)
     return network.requires_grad_(True)
 
