@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import pytest
@@ -11,6 +12,11 @@ import pytest
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is missing")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PHONE, TABLET, DESKTOP = (390, 844, "dark"), (820, 1180, "light"), (1400, 1000, "dark")
+VIEWS = pytest.mark.parametrize("view", [PHONE, TABLET, DESKTOP], ids=["phone", "tablet", "desktop"])
+IN_CHROMIUM = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="chromium is missing")]
+PANELS = ("play", "analyse", "record", "review", "networks")
+SGF = "(;GM[1]FF[4]SZ[9]KM[7]PB[Ada <b>x</b>]PW[Bo];B[ee];W[gc];B[cc](;W[cg];B[gg])(;W[gg];B[cg]))"
+START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 
 
 class Tab:
@@ -123,6 +129,9 @@ class Tab:
             self.button("Save the record").click()
         with open(found.value.path(), encoding="utf-8") as file:
             return file.read()
+
+
+Opened = Callable[..., Tab]
 
 
 def go_point(name: str, size: int) -> tuple[float, float]:

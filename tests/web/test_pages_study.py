@@ -1,0 +1,189 @@
+"""Analyses, variations and reviews in a real browser, at three sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import keima
+from keima.web.networks import Networks
+from keima.web.server import Settings
+from tests.web.browser import IN_CHROMIUM, SGF, START, VIEWS, Opened, Tab, go_point, playwright, square
+from tests.web.conversation import serve
+
+pytestmark = IN_CHROMIUM
+
+
+class TestAnalyse:
+    @VIEWS
+    def test_candidates_stream(self, open_page: Opened, view: tuple[int, int, str]) -> None:
+        tab = open_page(view, "analyse")
+        page = tab.page
+        tab.load(SGF)
+        tab.until("document.querySelector('#board svg').viewBox.baseVal.width < 11")
+        page.click("#analyse")
+        page.wait_for_selector(".found .candidate[data-move]")
+        seen = set()
+        for _ in range(20):
+            seen.add(page.locator(".found h2 span").first.inner_text())
+            page.wait_for_timeout(60)
+        assert len(seen) >= 5  # the numbers move
+        assert page.locator("#board [data-choice]").count() >= 1
+        page.click("#analyse")
+        assert page.locator("#analyse").inner_text() == "Analyse"
+        tab.until("!document.querySelector('.found h2 span').innerText.includes('visits/s')")
+        visits = "Number(document.querySelector('.found h2 span').innerText.replace(/,/g, '').match(/[0-9]+/)[0])"
+        before = page.evaluate(visits)
+        page.wait_for_timeout(300)
+        assert page.evaluate(visits) == before  # it does pause
+        page.get_by_label("How many more visits").fill("50")
+        tab.button("More visits:").click()
+        tab.until(f"{visits} >= {before + 50}")
+        page.locator(".found .candidate[data-move]").first.hover()
+        page.wait_for_selector("#board circle[fill*=stone]")  # its variation stands on the board
+        page.wait_for_selector(".graphs:not([hidden]) .plot")
+
+    def test_two_networks_side_by_side_and_their_policies(self, open_page: Opened) -> None:
+        tab = open_page(panel="analyse")
+        page = tab.page
+        tab.load(START)
+        page.wait_for_selector("body.squares")
+        page.locator("#page-analyse summary").first.click()
+        page.locator("#page-analyse fieldset").nth(1).get_by_label("Network").select_option("chess.safetensors")
+        page.click("#analyse")
+        page.wait_for_selector(".found:nth-child(2) .candidate[data-move]")
+        page.click("#analyse")
+        tab.button("What each network would play").click()
+        tab.shows("chess.safetensors", ".policies")
+        assert page.locator(".policies tr").count() == 1
+        page.locator(".policies button").click()
+        assert page.locator("#board [data-choice]").count() >= 1
+
+
+class TestPeople:
+    def test_what_people_of_a_strength_would_play(
+        self, reference: Path, browser: playwright.Browser, tmp_path: Path
+    ) -> None:
+        """Maia of 1100 and of 1900 side by side; every rank a network with KataGo's metadata knows."""
+        names = ["maia-1100.pb.gz", "maia-1900.pb.gz", "katago-random-meta.bin.gz"]
+        networks = Networks([str(reference / "nets" / name) for name in names], {"threads": 1}, own=False)
+        with serve(networks, Settings(kept=tmp_path)) as served, served.page() as page:
+            for name in names:
+                page.ask("open_network", network=name, anyway=True)
+                page.ready(name)
+            tab = Tab(browser.new_page(locale="en"), f"http://127.0.0.1:{served.port}/#analyse")
+            tab.load(START)
+            tab.page.wait_for_selector("body.squares")
+            tab.button("What each network would play").click()
+            tab.shows("maia-1900", ".policies")
+            rows = tab.page.locator(".policies tr").all_inner_texts()
+            for name, row in zip(names, rows, strict=False):
+                answer = keima.Evaluator(keima.load(reference / "nets" / name), "torch")(
+                    [keima.chess.Position.start()]
+                )[0]
+                assert answer.best == "e2e4"
+                assert row.split("\t")[:2] == [name, f"e4 {100 * answer.policy['e2e4']:.0f} %"]
+            tab.load("(;GM[1]SZ[19])")
+            tab.until("!document.body.classList.contains('squares')")
+            tab.button("What each network would play").click()
+            tab.shows("as 10k", ".policies")
+            told = tab.page.locator(".policies").inner_text()
+            assert all(f"{names[2]} as {rank}" in told for rank in ("20k", "10k", "1k", "1d", "9d"))
+            assert tab.wrong == []
+            tab.page.close()
+
+
+class TestVariations:
+    @VIEWS
+    def test_drop_edit_save(self, open_page: Opened, view: tuple[int, int, str]) -> None:
+        tab = open_page(view, "record")
+        page = tab.page
+        tab.drop(SGF, "game.sgf")
+        tab.until("document.querySelectorAll('.tree .node').length === 8")
+        assert page.locator(".side").first.inner_text().strip() == "Ada <b>x</b>"  # a name is text, never markup
+        page.keyboard.press("End")
+        tab.at(5)
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowDown")  # the other variation
+        tab.until("document.getElementById('live').innerText.includes('White G3')")
+        tab.button("Make main line").click()
+        page.get_by_label("Comment").fill("joseki")
+        tab.button("△").click()
+        tab.tap(*go_point("G3", 9))
+        page.wait_for_selector("#board [data-mark=triangle]")
+        tab.button("→").click()
+        tab.tap(*go_point("C3", 9))
+        tab.tap(*go_point("E5", 9))
+        page.wait_for_selector("#board [data-mark=arrow]")
+        tab.button("→").click()
+        tab.button("Undo").click()
+        page.wait_for_selector("#board [data-mark=arrow]", state="detached")
+        tab.button("Redo").click()
+        page.wait_for_selector("#board [data-mark=arrow]")
+        text = tab.saved()
+        assert text.index("W[gg]") < text.index("W[cg]")
+        assert "joseki" in text
+        assert "TR[gg]" in text
+        assert "AR[cg:ee]" in text
+        page.reload()
+        tab.until("document.querySelectorAll('.tree .node').length === 8")
+        assert tab.saved() == text
+
+    def test_setting_up_and_pictures(self, open_page: Opened) -> None:
+        tab = open_page(panel="record")
+        tab.page.locator("[data-tool='piece:W']").click()
+        tab.tap(*go_point("D4", 19))
+        tab.until("document.querySelectorAll('#board circle[fill*=white-stone]').length === 1")
+        for kind, magic in (("SVG", b"<svg"), ("PNG", b"\x89PNG")):
+            with tab.page.expect_download() as saved:
+                tab.button(f"{kind} file").click()
+            data = Path(saved.value.path()).read_bytes()
+            assert data.startswith(magic)
+            assert b"var(" not in data
+        assert "AW[dp]" in tab.saved()
+
+    def test_a_broken_file_gets_a_message(self, open_page: Opened) -> None:
+        tab = open_page()
+        tab.load("(;GM[1]SZ[9];B[zz")
+        tab.page.wait_for_selector(".toast:not([hidden])")
+        assert tab.page.locator(".toast").inner_text()
+
+
+class TestReview:
+    @VIEWS
+    def test_from_a_dropped_game_to_a_solved_exercise(self, open_page: Opened, view: tuple[int, int, str]) -> None:
+        """White leaves the queen to be taken; who takes it in the exercise has found the better move."""
+        tab = open_page(view, "review")
+        page = tab.page
+        tab.drop('[White "Ada <b>x</b>"]\n\n1. f3 e5 2. g4 d6 3. a3 d5 4. b3 *', "fool.pgn")  # Qh4# thrice not played
+        tab.until("document.querySelector('.where small').innerText.includes('7')")
+        page.locator("#page-review").get_by_label("Visits").fill("300")
+        page.click("#review-start")
+        tab.shows("Finished", "#page-review .soft[role=status]")
+        page.wait_for_selector("#report .plot")
+        if view[0] >= 1000:  # no scrolling is needed to see them
+            page.set_viewport_size({"width": 1366, "height": 640})
+            box = page.locator("#report .lists thead").first.bounding_box()
+            assert box is not None
+            assert box["y"] + box["height"] < 640
+            page.set_viewport_size({"width": view[0], "height": view[1]})
+        assert page.locator("#report h1").inner_text().startswith("Ada <b>x</b>")
+        page.locator("#report").get_by_role("tab", name="All moves").click()
+        assert page.locator("#panel-all tr[data-move]").count() == 7
+        page.locator("#panel-all tr[data-move='4']").click()
+        assert page.locator("#report .where").inner_text().startswith("4")
+        tab.button("Back to the board").click()
+        tab.button("Take them from this game").click()
+        page.locator(".tasks button", has_text="Move 4").click()
+        tab.tap(*square("a7"))
+        tab.tap(*square("a6"))
+        tab.shows("Try again", ".verdict")
+        tab.tap(*square("d8"))
+        tab.tap(*square("h4"))
+        tab.shows("Right: ", ".verdict")
+
+    def test_the_library_is_searched(self, open_page: Opened) -> None:
+        tab = open_page(panel="review")
+        tab.page.get_by_label("Player", exact=True).fill("Ada")
+        tab.button("Search").click()
+        tab.page.get_by_role("button", name="Ada").first.click()
+        tab.until("document.querySelector('.where small').innerText.includes('5')")
