@@ -31,6 +31,8 @@ SLOW = 5.0
 _MEASURED_VISITS = 48
 _PATIENCE = 3.0
 """Seconds that what nobody asked for waits while somebody searches."""
+_BREATH = 0.3
+"""Seconds it waits for a page to begin its game, once a network has become ready."""
 
 
 @dataclass(eq=False)
@@ -134,6 +136,7 @@ class Networks:
         self._offered: dict[str, Offered] = {}
         self._lock = threading.Lock()
         self._closed = False
+        self._ready_at = -_BREATH  # when the last network became ready
         for path in paths:
             self.add(path)
         named = {one.path for one in self._offered.values()}
@@ -228,15 +231,19 @@ class Networks:
             offered.state, offered.message = "failed", str(error)
         except Exception as error:
             offered.state, offered.message = "failed", f"{type(error).__name__}: {error}"
+        if offered.state == "ready":
+            self._ready_at = time.monotonic()
         self.tell(offered)
         if offered.state == "ready" and "value" in offered.gives:
             with suppress(RuntimeError):  # it is being closed
                 self._loader.submit(self._measure, offered)
 
     def _let_search(self) -> None:
-        """Wait while somebody searches, but not for long."""
+        """Wait while somebody searches, or may be about to, but not for long."""
         end = time.monotonic() + _PATIENCE
-        while time.monotonic() < end and any(one.pool is not None and one.pool.searching for one in self):
+        while (now := time.monotonic()) < end:
+            if now > self._ready_at + _BREATH and not any(one.pool and one.pool.searching for one in self):
+                return
             time.sleep(0.05)
 
     def _prepare(self, offered: Offered) -> None:

@@ -24,7 +24,7 @@ export const TEXTS = {
   "graph.chances": "勝率の推移", "graph.three": "{first}勝ち・引き分け・{second}勝ち", "graph.of": "{side}の勝率", "graph.hint": "クリックまたはドラッグで移動", "graph.score": "目数差", "graph.up": "目、上が{side}", "graph.left": "残り手数", "graph.move": "{n} 手目",
   "summary.moves": "手数", "summary.chances": "一手あたりの勝率損失", "summary.points": "一手あたりの目数損失", "summary.accuracy": "精度", "summary.centipawns": "一手あたりのセンチポーン損失", "summary.first": "{judge}の最善手との一致率", "summary.three": "上位三手との一致率", "summary.prior": "着手の平均方策", "summary.inaccuracies": "疑問手", "summary.mistakes": "悪手", "summary.blunders": "大悪手",
   "page.tabs": "ページ", "page.skip": "盤面へ移動", "page.play": "対局", "page.analyse": "検討", "page.record": "変化図", "page.review": "棋譜解析", "page.networks": "ネットワーク",
-  "theme.choose": "明暗", "theme.system": "システムに従う", "theme.light": "ライト", "theme.dark": "ダーク", "language.choose": "言語", sounds: "効果音", "line.lost": "接続が切れました。再接続しています…",
+  "theme.choose": "明暗", "theme.system": "自動", "theme.light": "ライト", "theme.dark": "ダーク", "language.choose": "言語", sounds: "効果音", "line.lost": "接続が切れました。再接続しています…",
   "do.cancel": "キャンセル", "do.close": "閉じる", "load.large": "ファイルが大きすぎます（6 MB まで）。", "load.done": "開きました。{title}",
   "go.start": "最初へ", "go.back": "一手戻る", "go.forward": "一手進む", "go.end": "最後へ",
   "live.move": "{side} {move}", "live.check": "チェック", "live.selected": "{what} を選択、{n} 通りの手", "live.nothing": "{point}：動かせる駒がありません", "live.illegal": "{point} は合法手ではありません",
