@@ -61,7 +61,7 @@ def bench(
         str | None, Option(metavar="NET", help="Network file; keima's own of each game if not given.")
     ] = None,
     batch: Annotated[list[int] | None, Option(min=1, help="Batch sizes; 1, 8 and 16 if not given.")] = None,
-    precision: Annotated[list[str] | None, Option(help="f32, bf16; both if not given.")] = None,
+    precision: Annotated[list[str] | None, Option(help="f32, bf16, int8; those there are if not given.")] = None,
     backend: Annotated[str, Option(help="openvino or torch.")] = "openvino",
     seconds: Annotated[float, Option(min=0.01, help="Length of one round of one measurement.")] = 1.0,
     rounds: Annotated[int, Option(min=1, help="Rounds; the best one counts.")] = 3,
@@ -89,7 +89,7 @@ def _print_table(
     encoded = best_of({"encode": encode}, seconds, rounds)["encode"]
     print(f"  encoding, one core{encoded:19,.0f} positions/s\n")
     print(f"  {'precision':10}{'batch':>6}{f'{backend} alone':>18}{'batches':>18}{'positions':>18}   (positions/s)")
-    for kind in precision or ["f32", "bf16"]:
+    for kind in precision or ["f32", "bf16", *(["int8"] if network.quantization else [])]:
         for size in batch or [1, 8, 16]:
             _print_row(network, positions, backend, kind, size, seconds, rounds)
 
@@ -175,9 +175,11 @@ def batches(evaluator: Evaluator, encoded: Batch) -> Run:
 def openvino_alone(network: Network, encoded: Batch, precision: str, hint: str) -> Run:
     """Positions/s of the graph itself on OpenVINO's own request queue, with nothing around it."""
     from keima.inference.offline import openvino
-    from keima.inference.openvino_backend import convert
+    from keima.inference.openvino_backend import convert, float_precision
+    from keima.systems.layers import quantized
 
-    config = {"PERFORMANCE_HINT": hint, "INFERENCE_PRECISION_HINT": precision}
+    network = quantized(network) if precision == "int8" else network
+    config = {"PERFORMANCE_HINT": hint, "INFERENCE_PRECISION_HINT": float_precision(precision)}
     compiled = openvino.Core().compile_model(convert(network, encoded.inputs), "CPU", config)
     queue = openvino.AsyncInferQueue(compiled, 4)
     inputs = [encoded.inputs[name] for name in network.input_names]

@@ -34,7 +34,7 @@ NetArgument = Annotated[
     str, Argument(metavar="NET", help="Network file of any format; go, chess or connect_four: the default one.")
 ]
 Backend = Annotated[str, Option(help="auto, torch, openvino or onnx.")]
-Precision = Annotated[str, Option(help="auto, f32, bf16, or f16 for an ONNX file that is.")]
+Precision = Annotated[str, Option(help="auto, f32, bf16, int8 for a quantized network, f16 for an ONNX file that is.")]
 Symmetry = Annotated[str, Option(help="0 to 7 (1 flips rows, 2 columns, 4 transposes), or average.")]
 Temperature = Annotated[float, Option(help="Of the policy: below 1 sharper, above 1 flatter.")]
 BatchSize = Annotated[int, Option("--batch", min=1, help="Positions evaluated together.")]

@@ -123,6 +123,7 @@ def network_facts(network: Network) -> Data:
         "pedigree": {**pedigree, "details": dict(pedigree["details"])},
         "config": config_to_json(network),
         "modules": modules(network),
+        "int8": list(network.quantization.layers) if network.quantization else [],
     }
 
 
@@ -159,6 +160,7 @@ def as_text(facts: Data) -> str:
         "operations": f"{facts['flops'] / 1e6:,.1f} million an evaluation",
         "receptive field": f"{facts['receptive_field']}×{facts['receptive_field']} points"
         + (f"; the whole board through {facts['reach']}" if facts["reach"] else ""),
+        "in int8": f"{len(facts['int8'])} convolutions (precision int8)" if facts["int8"] else "",
     }
     width = max(map(len, rows)) + 2
     lines = [facts["name"], ""]

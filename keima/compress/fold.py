@@ -43,7 +43,7 @@ def fold(network: Network) -> Network:
         folded.set_submodule(norm_name, nn.Identity())
     if layout is not None:
         layout.after_folding(folded)
-    folded.folded = pairs
+    folded.folded, folded.quantization = pairs, None
     return folded
 
 

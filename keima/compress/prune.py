@@ -231,16 +231,19 @@ def _tiled(channels: Tensor, size: int, tiles: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Two networks beside each other: the share with the same first move, legal or not; mean |Δvalue| in [0, 2]."""
+    """Two networks beside each other: the share with the same first move, legal or not; mean |Δvalue| in [0, 2]; the
+    second policy's KL divergence from the first, in nats."""
 
     positions: int
     top1: float
     value: float | None
+    divergence: float
 
     def summary(self) -> str:
         """One line for people."""
         value = "" if self.value is None else f", mean |Δvalue| {self.value:.3f}"
-        return f"the same first move in {self.top1:.1%} of {self.positions:,} positions{value}"
+        moves = f"the same first move in {self.top1:.1%} of {self.positions:,} positions, KL {self.divergence:.4f}"
+        return moves + value
 
 
 @torch.no_grad()
@@ -248,13 +251,17 @@ def agreement(first: Network, second: Network, batches: Sequence[Mapping[str, Te
     """Compare two networks of one encoding in evaluation mode on inputs by name."""
     same: list[Array] = []
     apart: list[Array] = []
+    divergences: list[Array] = []
     for inputs in batches:
         one, other = _heads(first, inputs), _heads(second, inputs)
         same.append(one.policy.argmax(axis=1) == other.policy.argmax(axis=1))
+        wanted, found = (torch.from_numpy(each.policy).double().log_softmax(1) for each in (one, other))
+        divergences.append((wanted.exp() * (wanted - found)).sum(1).numpy())
         if one.value is not None and other.value is not None:
             apart.append(np.abs(one.value - other.value))
     hits = np.concatenate(same)
-    return Agreement(len(hits), float(hits.mean()), float(np.concatenate(apart).mean()) if apart else None)
+    value = float(np.concatenate(apart).mean()) if apart else None
+    return Agreement(len(hits), float(hits.mean()), value, float(np.concatenate(divergences).mean()))
 
 
 def _heads(network: Network, inputs: Mapping[str, Tensor]) -> Heads:

@@ -196,7 +196,7 @@ class _Refit:
         """[S, F]: what the layer reads; [S, O]: what it should write beyond what it does."""
         module = _layer(self.pruned, self._new(layer.name))
         skip = [self.pruned.get_submodule(self._new(layer.skip))] if layer.skip else []
-        (*skipped, (read, *_)) = _taken([*skip, module], partial(_run, self.pruned, part, state))
+        (*skipped, (read, *_)) = taken([*skip, module], partial(_run, self.pruned, part, state))
         x = sample.of_map(read, module.kernel_size[0] if isinstance(module, nn.Conv2d) else 1)
         rows = slice(None) if layer.writes is None else self.kept[layer.writes]
         wanted = target[layer.name][:, rows]
@@ -253,7 +253,7 @@ class _EnoughError(Exception):
 
 def _first(network: Network, inputs: Inputs) -> State:
     """What the first block takes."""
-    return _taken([blocks_of(network)[0]], partial(network, **inputs))[0]
+    return taken([blocks_of(network)[0]], partial(network, **inputs))[0]
 
 
 def _run(network: Network, part: str | None, state: State) -> State:
@@ -280,7 +280,7 @@ def watching(network: Network, names: Iterable[str], see: Callable[[str, Tensor,
             one.remove()
 
 
-def _taken(modules: Sequence[nn.Module], run: Callable[[], object]) -> list[State]:
+def taken(modules: Sequence[nn.Module], run: Callable[[], object]) -> list[State]:
     """What each of these modules takes in; nothing is computed beyond the last one."""
     found: dict[nn.Module, State] = {}
 

@@ -42,7 +42,7 @@ class Backend(Protocol):
     """Runs one network at one precision. Safe to call from several threads."""
 
     name: str  # "torch", "openvino" or "onnx"
-    precision: str  # "f32", "bf16" or "f16"
+    precision: str  # "f32", "bf16", "f16" or "int8"
     device: str  # "cpu" or "cuda"
 
     def submit(self, inputs: Mapping[str, Array]) -> Pending:
@@ -105,7 +105,8 @@ class TorchBackend:
     Positions are run one by one: PyTorch's matrix kernels round differently from row to row of a batch.
 
     Args:
-        precision: "f32", or "bf16" for automatic mixed precision (convolutions and linear layers in bfloat16).
+        precision: "f32"; "bf16" for automatic mixed precision (convolutions, linear layers in bfloat16); "int8" for a
+            network from `keima.systems.layers`.
         batch_size: not asked.
         threads: of a request; None leaves PyTorch's setting.
     """

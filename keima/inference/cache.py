@@ -36,14 +36,14 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "keima"
 
 
-_ORIGIN = ("pedigree", "encoding", "onnx")
+_ORIGIN = ("pedigree", "encoding", "onnx", "quantization")
 
 
 def fingerprint(module: nn.Module) -> str:
     """SHA-256 (hex) of everything an `nn.Module` computes with: classes, settings, parameters, buffers.
 
     Settings are the public attributes of every submodule (numbers, strings, functions, records of them). Where a
-    network comes from (`pedigree`) and the source of its classes are not part of it.
+    network comes from (`pedigree`), its other numbers (`quantization`) and the source of its classes are no part of it.
     """
     digest = hashlib.sha256()
     for name, part in module.named_modules():

@@ -20,10 +20,11 @@ from keima.inference.backend import Backend, Pending, TorchBackend
 from keima.inference.device_backend import DeviceBackend
 from keima.inference.evaluation import Evaluation
 from keima.systems.encoding import Array, Batch, Encoding, LegalMoves, symmetry_names
+from keima.systems.layers import quantized
 from keima.systems.network import Heads, Network
 
 BACKENDS = ("auto", "torch", "openvino", "onnx")
-PRECISIONS = ("auto", "f32", "bf16", "f16")
+PRECISIONS = ("auto", "f32", "bf16", "f16", "int8")
 
 AVERAGE = "average"
 """In place of a symmetry: the mean of the answers under all of the encoding's symmetries."""
@@ -43,15 +44,16 @@ class Evaluator:
         backend: "openvino" (CPU), "torch" (CPU or CUDA), "onnx" (ONNX Runtime on the CPU, with `keima[export]`), or
             "auto": torch where there is a CUDA device, else OpenVINO.
         precision: "f32"; "bf16", about twice as fast where the processor computes in it (win within 0.02, the same
-            first move on 95 % of positions); "f16" on CUDA, and for an ONNX file that is; "auto" is "f32" everywhere,
-            for an answer should not depend on the machine, except that the backend onnx computes as the network's ONNX
-            file does.
+            first move on 95 % of positions); "int8" on the CPU for a network from `keima compress quantize`, the rest
+            of it in bf16 where the processor computes in that; "f16" on CUDA, and for an ONNX file that is; "auto" is
+            "f32" everywhere, for an answer should not depend on the machine, except that the backend onnx computes as
+            the network's ONNX file does.
         batch_size: positions evaluated together, at least 1.
         threads: CPU threads in all; None takes every core.
 
     Attributes:
         encoding: the network's, with the options that are bound: whoever encodes for this evaluator does it by this.
-        backend, precision, device: "torch", "openvino" or "onnx"; "f32", "bf16" or "f16"; "cpu" or "cuda".
+        backend, precision, device: "torch", "openvino" or "onnx"; "f32", "bf16", "f16" or "int8"; "cpu" or "cuda".
 
     Raises:
         BadRequest: an unknown backend or precision, a precision this machine does not have, sizes below 1.
@@ -182,6 +184,10 @@ def _open_backend(network: Network, backend: str, precision: str, batch_size: in
     for what, name, known in (("backend", backend, BACKENDS), ("precision", precision, PRECISIONS)):
         if name not in known:
             raise BadRequest(f"unknown {what} {name!r}; choose one of {', '.join(known)}")
+    if precision == "int8":
+        if backend == "onnx" or (backend == "torch" and torch.cuda.is_available()):
+            raise BadRequest("int8 is computed on the CPU, by the backends openvino and torch")
+        network, backend = quantized(network), "openvino" if backend == "auto" else backend
     if backend == "onnx":
         from keima.inference.onnx_backend import OnnxBackend
 

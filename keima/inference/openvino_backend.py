@@ -49,6 +49,7 @@ class OpenVINOBackend:
     versions of OpenVINO, PyTorch and keima's networks, and the processor.
 
     Args:
+        precision: "f32", "bf16"; "int8" for a network from `keima.systems.layers`, which is so in part.
         batch_size: positions that come together; decides how the threads are divided.
         threads: CPU threads in all; None takes every core this process may use.
 
@@ -61,9 +62,8 @@ class OpenVINOBackend:
 
     def __init__(self, network: Network, precision: str, batch_size: int, threads: int | None = None) -> None:
         self._core = openvino.Core()
-        if precision == "bf16" and "BF16" not in self._core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
-            raise BadRequest("this processor does not compute in bfloat16; use precision 'f32' (or 'auto')")
         self.precision = precision
+        self._float = float_precision(precision)
         self._network = copy.deepcopy(network).eval()
         self._fingerprint = cache.fingerprint(network)
         self._batch_size = batch_size
@@ -101,7 +101,7 @@ class OpenVINOBackend:
 
     def _compile(self, inputs: Mapping[str, Array], rows: int) -> openvino.CompiledModel:
         """The network compiled for these inputs' shapes with `rows` rows, from the disk where it is there."""
-        config: dict[str, int | str] = {"NUM_STREAMS": self._streams(rows), "INFERENCE_PRECISION_HINT": self.precision}
+        config: dict[str, int | str] = {"NUM_STREAMS": self._streams(rows), "INFERENCE_PRECISION_HINT": self._float}
         if self._threads is not None:
             config["INFERENCE_NUM_THREADS"] = self._threads
             if self._threads < usable_cores():  # else OpenVINO binds every evaluator's threads to the same first cores
@@ -121,6 +121,18 @@ class OpenVINOBackend:
         compiled = self._core.compile_model(model, "CPU", config)
         cache.write(key, compiled.export_model().getvalue())
         return compiled
+
+
+def float_precision(precision: str) -> str:
+    """What is in float at a precision: "f32" or "bf16"; in an int8 network the faster of those that there are.
+
+    Raises:
+        BadRequest: bfloat16 on a processor that does not compute in it.
+    """
+    halves = "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    if precision == "bf16" and not halves:
+        raise BadRequest("this processor does not compute in bfloat16; use precision 'f32' (or 'auto')")
+    return precision if precision != "int8" else "bf16" if halves else "f32"
 
 
 class OpenVINOJob:

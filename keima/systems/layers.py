@@ -1,7 +1,9 @@
-"""What two systems or more really share: activations by name, fresh weights, AlphaGo Zero's blocks and heads."""
+"""What two systems or more really share: activations by name, fresh weights, int8, AlphaGo Zero's blocks and heads."""
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from keima.errors import BadRequest
 from keima.systems.network import Array, Heads, Network
 
 _ACTIVATIONS: dict[str, tuple[type[nn.Module], float]] = {
@@ -64,6 +67,111 @@ def initialise(weight: Tensor, activation: str = "identity", scale: float = 1.0,
         nn.init.zeros_(weight)
     else:
         nn.init.trunc_normal_(weight, 0.0, std, -2.0 * std, 2.0 * std)
+
+
+# --- Convolutions in int8 ---------------------------------------------------------------------------------------------
+#
+# What a convolution reads and its weights are rounded to whole steps: inputs 0 to 255, weights −127 to 127. Processors
+# without instructions for int8 (VNNI) add the products of two neighbouring input channels in 16 bits, silently cut off
+# at 2^15. So the weights of channels 2i and 2i + 1 are at most 128 steps together, as nearly all are anyhow, and all
+# processors compute the same sums.
+
+INPUT_LEVELS = 255
+WEIGHT_LEVELS = 127
+PAIR_LEVELS = 128
+
+
+class QuantizedConvolution(nn.Module):
+    """A convolution that rounds what it reads and its weights; gradients pass the rounding unchanged.
+
+    Who changes its weights calls `restrain` afterwards.
+
+    Args:
+        convolution: whose place it takes.
+        layer: its tensors of a `Quantization`.
+    """
+
+    scale: Tensor
+    input_scale: Tensor
+    zeros: Tensor
+
+    def __init__(self, convolution: nn.Conv2d, layer: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self.kernel_size, self.padding = convolution.kernel_size, convolution.padding
+        self.weight = nn.Parameter(layer["weight"].float())  # in steps
+        self.bias = nn.Parameter(layer["bias"].clone())
+        self.register_buffer("scale", layer["scale"].clone())
+        self.register_buffer("input_scale", layer["input_scale"].clone())
+        self.register_buffer("zeros", torch.zeros(len(self.weight), dtype=torch.int32))
+        self.input_zero = int(layer["input_zero"])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, I, H, W] → [N, O, H, W]."""
+        x = x * (1 / self.input_scale)[:, None, None]
+        x = torch.fake_quantize_per_tensor_affine(x, 1.0, self.input_zero, 0, INPUT_LEVELS)
+        weight = self.weight * self.scale[:, None, None, None]
+        limits = (-WEIGHT_LEVELS, WEIGHT_LEVELS)
+        weight = torch.fake_quantize_per_channel_affine(weight, self.scale, self.zeros, 0, *limits)
+        return F.conv2d(x, weight, self.bias, padding=self.padding)
+
+    @torch.no_grad()
+    def restrain(self) -> None:
+        """Bring the weights back to where int8 can hold them."""
+        self.weight.copy_(restrained(self.weight, PAIR_LEVELS - 1))  # rounding may add a half to each
+
+    def layer(self) -> dict[str, Tensor]:
+        """Its tensors of a `Quantization`, trained or not."""
+        weight = self.weight.detach().round().to(torch.int8)
+        zero = torch.tensor([self.input_zero], dtype=torch.uint8)
+        layer = {"weight": weight, "scale": self.scale, "input_scale": self.input_scale, "input_zero": zero}
+        return {name: tensor.detach().clone() for name, tensor in {**layer, "bias": self.bias}.items()}
+
+
+def restrained(weight: Tensor, pair: float = PAIR_LEVELS) -> Tensor:
+    """Weights in steps [O, I, ...] none beyond `WEIGHT_LEVELS`, neighbouring channels' together not beyond `pair`."""
+    weight = weight.clamp(-WEIGHT_LEVELS, WEIGHT_LEVELS)
+    size = weight.abs()
+    partner = torch.zeros_like(size)
+    even = size.shape[1] // 2 * 2
+    partner[:, 0:even:2], partner[:, 1:even:2] = size[:, 1:even:2], size[:, 0:even:2]
+    return weight.sign() * (size - (size + partner - pair).clamp(min=0) / 2)
+
+
+def quantized(network: Network) -> Network:
+    """A copy that computes in int8 where the network's `quantization` says so.
+
+    Raises:
+        BadRequest: it has none, or its weights have changed since.
+    """
+    made = network.quantization
+    if made is None:
+        message = "has no numbers for int8; keima compress quantize makes them"
+        raise BadRequest(message, source=network.pedigree.name)
+    if made.weights != digest(network):
+        message = "was changed after it was quantized; quantize it again"
+        raise BadRequest(message, source=network.pedigree.name)
+    return with_layers(network, made.layers)
+
+
+def with_layers(network: Network, layers: Mapping[str, Mapping[str, Tensor]]) -> Network:
+    """A copy in evaluation mode with these convolutions in int8; it has no `quantization` itself."""
+    found = copy.deepcopy(network).eval()
+    found.quantization = None
+    for name, layer in layers.items():
+        convolution = found.get_submodule(name)
+        assert isinstance(convolution, nn.Conv2d)
+        found.set_submodule(name, QuantizedConvolution(convolution, layer))
+    return found
+
+
+def digest(network: nn.Module) -> str:
+    """SHA-256 (hex) of a network's weights, by name; counters of batches are none."""
+    found = hashlib.sha256()
+    for name, tensor in sorted(network.state_dict().items()):
+        if tensor.is_floating_point():
+            found.update(f"{name}: {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+            found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return found.hexdigest()
 
 
 # --- AlphaGo Zero's blocks and heads, under which other trunks are compared -------------------------------------------

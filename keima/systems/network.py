@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from keima.errors import BadWeights, UnsupportedNetwork
 from keima.games.position import Position
@@ -64,6 +64,16 @@ class Heads:
     extra: Mapping[str, Array] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Quantization:
+    """What a network's convolutions compute with in int8, beside its float weights (`keima.systems.layers`)."""
+
+    # convolution's name → its tensors: `weight` int8 [O, I, k, k] in steps of `scale` float32 [O], inputs in steps of
+    # `input_scale` float32 [I] from level `input_zero` uint8 [1], which stands for 0; `bias` float32 [O]
+    layers: Mapping[str, Mapping[str, Tensor]] = field(repr=False)
+    weights: str  # `digest` of the float weights they were fitted to
+
+
 class Network(nn.Module):
     """Base class of the family's networks."""
 
@@ -78,6 +88,7 @@ class Network(nn.Module):
     # norm that was folded away → convolution that took it over (`keima.compress.fold`)
     folded: Mapping[str, str] = MappingProxyType({})
     onnx: OnnxGraph | None = None  # of a network read from an ONNX file
+    quantization: Quantization | None = None  # for the precision "int8"
 
     def choices(self, position: Position, policy: Mapping[str, float]) -> list[str]:
         """The moves that the policy alone, without a search, chooses among: those it has a probability for."""

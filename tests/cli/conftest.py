@@ -31,6 +31,12 @@ def chess_net(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _save(tmp_path_factory, "lc0-10x128", "chess.pb.gz", blocks=1, channels=8, se_channels=8)
 
 
+@pytest.fixture(scope="session")
+def connect_four_net(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network for connect four of one block with random weights."""
+    return _save(tmp_path_factory, "alphago-zero-connect-four", "four.safetensors", blocks=1, channels=8)
+
+
 def _save(factory: pytest.TempPathFactory, name: str, file: str, **sizes: Any) -> Path:
     import torch
 

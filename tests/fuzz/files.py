@@ -16,14 +16,17 @@ import numpy as np
 import torch
 
 import keima
+from keima.compress.quantize import quantize
 from keima.errors import KeimaError
 from keima.games.game import get_game
 from keima.systems.alphago.rollout import RolloutPolicy
 from keima.systems.alphago.rollout_file import read_rollout, write_rollout
 from keima.systems.alphago_zero.leela_zero import LeelaZeroNetwork
+from keima.systems.layers import quantized
 from keima.systems.network import Network
 from keima.systems.registry import create, list_networks
 from tests.systems.katago.katago_tiny import CONFIGS, tiny
+from tests.systems.laws import random_inputs
 
 FOLDER = Path(tempfile.mkdtemp(prefix="keima-fuzz-"))
 SECONDS = 5.0
@@ -42,6 +45,8 @@ def sources() -> list[bytes]:
     small.append(create("katago-b6c96", blocks=1, channels=4))
     networks += [(network, ".safetensors") for network in {type(network): network for network in small}.values()]
     networks += [(keima.compress.fold(network.eval()), ".safetensors") for network in small[5:6]]
+    whole = create("alphago-zero", blocks=1, channels=4, board_size=5)
+    networks.append((quantize(whole, [random_inputs(whole, 4)]), ".safetensors"))
     networks += [(tiny(name), ending) for name in CONFIGS for ending in (".bin", ".txt", ".safetensors")]
     networks += [(network, ".pb") for network in small if network.system == "lc0"]
     networks.append((LeelaZeroNetwork(1, 2, board_size=5), ".txt"))
@@ -84,6 +89,8 @@ def _open(path: Path) -> None:
     for name, tensor in network.state_dict().items():
         assert tensor.isfinite().all(), f"{name} is not finite"
     _evaluate(network)
+    if network.quantization is not None:
+        quantized(network)
     keima.save(network, FOLDER / "again.safetensors")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,13 +16,17 @@ from keima.errors import BadRequest
 from keima.plain import Data
 
 if TYPE_CHECKING:
+    from keima.games.position import Position
     from keima.systems.network import Network
     from keima.training.distill.comparison import Standing
-    from keima.training.run.recipe import Recipe
 
 _BATCH = 64
 _COMPARED = 6
 """One batch of so many is kept aside to compare on."""
+_CHOSEN, _KEPT = 256, 512
+"""Positions on which layers are chosen, and on which nothing is."""
+_GAME, _TAKEN = 100, 0.2
+"""Plies of a game on average, where it does not end; share of its positions that are taken."""
 
 FOLD_EXAMPLES = """Examples:
 
@@ -45,6 +52,17 @@ DISTILL_EXAMPLES = """Examples:
   keima compress distill student.toml --set teacher.network=b18c384nbt.bin.gz --games 200 --visits 400
 
 The recipe is one of `keima train` with a [teacher] (docs/training.md). Started again, it goes on where it stopped.
+"""
+
+QUANTIZE_EXAMPLES = """Examples:
+
+\b
+  keima compress quantize kata1-b6c96.bin.gz b6c96.safetensors --data games.parquet
+  keima compress quantize maia-1900.pb.gz maia-1900-int8.safetensors --train 10 --games 200
+  keima eval b6c96.safetensors positions.jsonl --precision int8
+
+OUT holds the float network and its numbers for int8; in a format of another program these stand beside it, in OUT.int8.
+Without --data, positions come from games that the network plays with itself, moves drawn from its policy.
 """
 
 app = Typer(
@@ -96,7 +114,7 @@ def prune(
     from keima.systems.files.load import save
 
     network = common.open_network(source)
-    batches = _inputs(network, data or [], positions)
+    batches = _inputs(network, data or [], positions * _COMPARED // (_COMPARED - 1))
     compared = batches[::_COMPARED]
     fitted = [batch for number, batch in enumerate(batches) if number % _COMPARED]
     pruned = prune_network(network, channels, blocks=blocks, batches=fitted, tell=common.say)
@@ -108,16 +126,132 @@ def prune(
 
 
 def _inputs(network: Network, stores: list[str], positions: int) -> list[Data]:
-    """Inputs of about `positions` positions, as many from each store, and of those to compare on; tensors."""
+    """Inputs of about `positions` positions, as many from each store; tensors."""
     from keima.training.data.batches import Loader
     from keima.training.data.store import GameStore
 
     found = []
     for store in stores:
-        count = -(-positions * _COMPARED // ((_COMPARED - 1) * _BATCH * len(stores)))
+        count = -(-positions // (_BATCH * len(stores)))
         with Loader(GameStore.open(store), network.encoding, _BATCH, targets=(), workers=1) as made:
             found += [dict(next(made).torch().inputs) for _ in range(count)]
     return found
+
+
+@app.command("quantize", epilog=QUANTIZE_EXAMPLES)
+def quantize(
+    source: common.InArgument,
+    target: common.OutArgument,
+    data: Annotated[
+        list[str] | None, Option(metavar="STORE.parquet", help="Games to fit on; may be repeated. Else its own games.")
+    ] = None,
+    test: Annotated[
+        str | None, Option(metavar="STORE.parquet", help="Games to compare on; else positions kept aside.")
+    ] = None,
+    positions: Annotated[int, Option(min=64, help="Positions to fit on.")] = 1024,
+    limit: Annotated[
+        float, Option(min=0.0, help="Layers go back to float until the policy's KL divergence is below this.")
+    ] = 0.001,
+    minutes: Annotated[
+        float, Option("--train", min=0.0, help="Minutes of training after that, the float network its teacher.")
+    ] = 0.0,
+    games: Annotated[int, Option(min=0, help="Games of each match against the float network; 0 plays none.")] = 0,
+    visits: Annotated[int, Option(min=1, help="Of both, in the match at equal visits.")] = 100,
+    seconds: Annotated[float, Option(min=0.001, help="Of both for a move, in the match at equal time.")] = 0.1,
+) -> None:
+    """Make a network ready for int8: its convolutions computed in whole numbers, a quarter of the memory, faster.
+
+    At the end it is compared with the float network on positions that nothing was chosen on: first moves, policy and
+    win, size, evaluations a second; with --games by two matches, at equal visits and at equal time.
+    """
+    from keima.compress.prune import agreement
+    from keima.compress.quantize import quantize as quantize_network
+    from keima.compress.quantize import train as train_network
+    from keima.systems.files.load import save
+    from keima.systems.layers import quantized
+
+    network = common.open_network(source)
+    stores = data or []
+    wanted = positions + _CHOSEN + (0 if test else _KEPT)
+    batches = _inputs(network, stores, wanted) if stores else _own_inputs(network, wanted)
+    compared = _inputs(network, [test], _KEPT) if test else batches[-_KEPT // _BATCH :]
+    batches = batches if test else batches[: -_KEPT // _BATCH]
+    choice, fitted = batches[: _CHOSEN // _BATCH], batches[_CHOSEN // _BATCH :]
+    found = quantize_network(network, fitted, choice, limit, common.say)
+    if minutes:
+        lessons = _lessons(network, stores) if stores else itertools.cycle(fitted)
+        found = train_network(found, lessons, 60 * minutes, common.say)
+    save(found, target)
+    layers = found.quantization.layers if found.quantization else {}
+    whole = sum(parameter.numel() for parameter in network.parameters())
+    small = sum(layer["weight"].numel() for layer in layers.values())
+    print(f"{target}: {len(layers)} convolutions, {small / whole:.1%} of {whole:,} parameters, in int8;")
+    print(f"  {4 * whole / 1e6:.2f} MB in float, {(4 * whole - 3 * small) / 1e6:.2f} MB in int8")
+    print(f"  {agreement(network, quantized(found), compared).summary()}")
+    speeds = _speeds(found)
+    print("  " + ", ".join(f"{name} {speed:,.0f} evaluations/s" for name, speed in speeds.items()))
+    if games:
+        rival = max((name for name in speeds if name != "int8"), key=lambda name: speeds[name])
+        for name, limits in (("visits", f"visits={visits}"), ("time", f"seconds={seconds}")):
+            players = [(target, f"int8,{limits},precision=int8"), (target, f"float,{limits},precision={rival}")]
+            board = network.encoding.board
+            played = _play(players, (board[1], board[0]), games, Path(f"{target}.matches") / name)
+            print(f"  against {rival} at equal {name} ({limits}): {played['words']}")
+
+
+def _own_inputs(network: Network, positions: int) -> list[Data]:
+    """Inputs of positions from games whose moves are drawn from the network's own policy; tensors."""
+    import random
+
+    import torch
+
+    from keima.games.game import GAMES
+    from keima.inference.evaluator import Evaluator
+
+    evaluator, draw = Evaluator(network, batch_size=_BATCH), random.Random(0)
+    begin = GAMES[network.encoding.game].playing.start()
+    found: list[Position] = []
+    table = [begin] * _BATCH
+    while len(found) < positions:
+        for k, answer in enumerate(evaluator(table)):
+            moves = list(answer.policy)
+            table[k] = table[k].play(draw.choices(moves, [answer.policy[move] for move in moves])[0])
+            if table[k].is_over or draw.random() < 1 / _GAME:
+                table[k] = begin
+            elif draw.random() < _TAKEN:
+                found.append(table[k])
+        common.say(f"playing: {min(len(found), positions):,} of {positions:,} positions")
+    draw.shuffle(found)
+    groups = [found[start : start + _BATCH] for start in range(0, positions, _BATCH)]
+    encoded = [network.encoding.encode(group).inputs for group in groups]
+    return [{name: torch.from_numpy(inputs[name]) for name in network.input_names} for inputs in encoded]
+
+
+def _lessons(network: Network, stores: list[str]) -> Iterator[Data]:
+    """Inputs of positions of all stores in turn, without end; tensors."""
+    from keima.training.data.batches import Loader
+    from keima.training.data.store import GameStore
+
+    with ExitStack() as opened:
+        made = [
+            opened.enter_context(Loader(GameStore.open(store), network.encoding, _BATCH, seed=1, targets=(), workers=1))
+            for store in stores
+        ]
+        for loader in itertools.cycle(made):
+            yield dict(next(loader).torch().inputs)
+
+
+def _speeds(network: Network) -> dict[str, float]:
+    """Evaluations a second in each precision that this machine computes in."""
+    from keima.cli.bench import middle_game
+    from keima.training.distill.comparison import per_second
+
+    batch = network.encoding.encode(middle_game(network.encoding.game, _BATCH))
+    speeds = {}
+    for precision in ("f32", "bf16", "int8"):
+        with suppress(BadRequest):
+            speeds[precision] = per_second(network, batch, precision, 2.0)
+    return speeds
 
 
 @app.command("distill", epilog=DISTILL_EXAMPLES)
@@ -139,7 +273,9 @@ def distill(
     """
     from keima.atomic import replacing
     from keima.cli.training.train import check_installed, watcher
-    from keima.training.distill.comparison import standing
+    from keima.systems.files.load import load
+    from keima.training.data.store import GameStore
+    from keima.training.distill.comparison import first_board, standing
     from keima.training.run.loop import train
     from keima.training.run.preflight import check_store, position_filter
     from keima.training.run.recipe import read_recipe
@@ -162,7 +298,10 @@ def distill(
     matches = {}
     if games:
         for name, limit in (("visits", f"visits={visits}"), ("time", f"seconds={seconds}")):
-            matches[name] = _play(student, read, f"{limit},precision={precision}", games, folder / f"match-{name}")
+            limits = f"{limit},precision={precision}"
+            players = [(str(student), f"student,{limits}"), (read.teacher.network, f"teacher,{limits}")]
+            size = first_board(GameStore.open(read.data.test), load(student))
+            matches[name] = _play(players, size, games, folder / f"match-{name}")
             print(f"student against teacher at equal {name} ({limit}): {matches[name]['words']}")
     with replacing(folder / "comparison.json", "w") as stream:
         contents = {"student": rows[0].to_json(), "teacher": rows[1].to_json(), "matches": matches}
@@ -182,21 +321,16 @@ def _table(rows: list[Standing]) -> list[str]:
     return lines
 
 
-def _play(student: Path, recipe: Recipe, limits: str, games: int, folder: Path) -> Data:
-    """A match of student (A) and teacher (B) on the games' board, kept in a folder of its own."""
+def _play(players: list[tuple[str, str]], size: tuple[int, int], games: int, folder: Path) -> Data:
+    """A match of two networks, each a file and its name with limits, on boards of that size, kept in a folder."""
     from keima.cli.match import game_line, showing_games
     from keima.cli.match import standing as words_of
     from keima.engines.match.match import Match, MatchOptions
-    from keima.systems.files.load import load
-    from keima.training.data.store import GameStore
-    from keima.training.distill.comparison import first_board
 
-    size = first_board(GameStore.open(recipe.data.test), load(student))
-    paths = (str(student), recipe.teacher.network)
-    for path in paths:
+    for path, _ in players:
         if "," in path:
             raise BadRequest("a match cannot be played with a file whose name has a comma", source=path)
-    ours, theirs = (f"{path},name={name},{limits}" for path, name in zip(paths, ("student", "teacher"), strict=True))
+    ours, theirs = (f"{path},name={settings}" for path, settings in players)
     match = Match(ours, theirs, MatchOptions(games=games, size=size), folder)
     with showing_games(games, match.played) as show:
         summary = match.run(lambda result, summary: show(game_line(result, summary), words_of(summary)))

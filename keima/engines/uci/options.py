@@ -74,7 +74,7 @@ class Option:
 OPTIONS = (
     Option("WeightsFile", "string", ""),
     Option("Backend", "combo", "auto", choices=("auto", "torch", "openvino", "onnx")),
-    Option("Precision", "combo", "auto", choices=("auto", "f32", "bf16", "f16")),
+    Option("Precision", "combo", "auto", choices=("auto", "f32", "bf16", "f16", "int8")),
     Option("Threads", "spin", 0, 0, 1024),
     Option("MinibatchSize", "spin", 8, 1, 1024),
     Option("Hash", "spin", 1024, 1, 1 << 20),

@@ -10,7 +10,7 @@ from keima.errors import BadWeights, UnsupportedNetwork
 from keima.systems.files.contents import FilePath, Format, read_head
 from keima.systems.files.defaults import default_network, with_known_pedigree
 from keima.systems.files.onnx_file import ONNX
-from keima.systems.files.safetensors import SAFETENSORS
+from keima.systems.files.safetensors import SAFETENSORS, read_sidecar, write_sidecar
 from keima.systems.forms import convert
 from keima.systems.network import Network
 from keima.systems.system import SYSTEMS, System, system_of
@@ -41,6 +41,8 @@ def load(path: FilePath) -> Network:
         if known.looks_like(head):
             network = known.read(path).eval()
             network.pedigree = with_known_pedigree(network.pedigree, path)
+            if network.quantization is None:
+                network.quantization = read_sidecar(network, path)
             return network
         titles.append(known.title)
     found = "an empty file" if not head else f"a file that begins with {head[:16]!r}"
@@ -71,8 +73,9 @@ def save(network: Network, path: FilePath) -> None:
     """Write a network in the format the file's name asks for, whole or not at all.
 
     `.safetensors` takes any registered network, and so does `.onnx` (with `keima[export]`); `.bin[.gz]` and `.txt[.gz]`
-    KataGo networks; `.txt[.gz]` Leela Zero networks; `.pb[.gz]` Lc0 networks. The original engines load these. Another
-    system's network is written where it has the format's form (`keima.convert`).
+    KataGo networks; `.txt[.gz]` Leela Zero networks; `.pb[.gz]` Lc0 networks. The original engines load these; a
+    quantized network's numbers for int8 go into a file beside, NAME.int8. Another system's network is written where it
+    has the format's form (`keima.convert`).
 
     Raises:
         UnsupportedNetwork: the format cannot hold this network, or the name has no known ending.
@@ -100,6 +103,8 @@ def save(network: Network, path: FilePath) -> None:
         except UnsupportedNetwork as error:
             raise error.at(source=name) from error
     holder.formats[0].write(network, path)
+    if network.quantization is not None:
+        write_sidecar(network, path, holder.formats[0].read(path))
 
 
 def _plain(ending: str) -> str:

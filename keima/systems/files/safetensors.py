@@ -9,7 +9,10 @@ header naming each tensor's type, shape and place, then the tensors. Nothing in 
                      for a network from `keima.compress.fold` "folded": norm's name → convolution that took it over}
     keima.pedigree   JSON: the fields of `Pedigree`
 
-A file must hold exactly the tensors of the module's `state_dict`, each of its shape and type.
+A file must hold exactly the tensors of the module's `state_dict`, each of its shape and type; and may hold, as
+`int8/NAME.*`, what its convolutions compute with in int8 (`keima.systems.layers`). For a network in another format
+these stand in a file beside it, NETWORK.int8, of the same layout, with the string `keima.weights`, the digest of the
+weights that they belong to, alone in its metadata beside the version.
 """
 
 from __future__ import annotations
@@ -30,7 +33,9 @@ from torch import Tensor, nn
 from keima.errors import BadWeights, KeimaError, UnsupportedNetwork
 from keima.plain import Data, Fields
 from keima.systems.files.contents import FilePath, Format, atomic_write, read_bytes
-from keima.systems.network import Network, Pedigree
+from keima.systems.files.int8 import is_packed, pack, unpack
+from keima.systems.layers import digest
+from keima.systems.network import Network, Pedigree, Quantization
 from keima.systems.registry import config_to_json, example_inputs, from_config, kind_of
 
 VERSION = "1"
@@ -51,9 +56,37 @@ def write_safetensors(network: Network, path: FilePath, state: Mapping[str, Tens
         UnsupportedNetwork: the network's class is not registered.
         BadWeights: the file cannot be written.
     """
-    weights = network.state_dict() if state is None else state
+    weights = {**network.state_dict(), **pack(network)} if state is None else state
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
     atomic_write(path, _in_order(save_tensors(tensors, to_metadata(network))))
+
+
+def sidecar(path: FilePath) -> str:
+    """Where the int8 numbers of a network file of another format stand."""
+    return f"{os.fspath(path)}.int8"
+
+
+def write_sidecar(network: Network, path: FilePath, read: Network) -> None:
+    """Write the int8 numbers of a network beside its file, `path`, which reads as the network `read`: a format may hold
+    weights less precisely. Raises BadWeights where they cannot be written."""
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in pack(network).items()}
+    metadata = {"keima.version": VERSION, "keima.weights": digest(read)}
+    atomic_write(sidecar(path), _in_order(save_tensors(tensors, metadata)))
+
+
+def read_sidecar(network: Network, path: FilePath) -> Quantization | None:
+    """The int8 numbers beside the file, `path`, that the network was read from; None where there are none.
+
+    Raises:
+        BadWeights: a file that is cut short or corrupt, or that belongs to other weights.
+    """
+    if not os.path.exists(sidecar(path)):
+        return None
+    with blaming(sidecar(path)):
+        data = read_bytes(sidecar(path))
+        if _header(data).get("keima.weights") != digest(network):
+            raise BadWeights(f"the int8 numbers of another network than {os.path.basename(path)}; quantize it again")
+        return unpack(network, load_tensors(data))
 
 
 def to_metadata(network: Network) -> dict[str, str]:
@@ -87,8 +120,12 @@ def read_safetensors(path: FilePath) -> Network:
     """
     with blaming(path) as source:
         data = read_bytes(path)
-        metadata = _metadata(data)
-        return build(metadata, load_tensors(data), source)
+        metadata = checked(_header(data), "a safetensors file")
+        tensors = load_tensors(data)
+        network = build(metadata, {name: each for name, each in tensors.items() if not is_packed(name)}, source)
+        if packed := {name: each for name, each in tensors.items() if is_packed(name)}:
+            network.quantization = unpack(network, packed)
+        return network
 
 
 @contextmanager
@@ -128,14 +165,15 @@ def build(metadata: Mapping[str, str], tensors: Mapping[str, Tensor], source: st
     return network.requires_grad_(True)
 
 
-def _metadata(data: bytes) -> dict[str, str]:
-    """The header's `__metadata__`, after checking that it is keima's."""
+def _header(data: bytes) -> Data:
+    """The header's `__metadata__`."""
     if not looks_like_safetensors(data):
         raise BadWeights("not a safetensors file, or cut short within its first bytes")
     length = int.from_bytes(data[:8], "little")
     if len(data) < 8 + length:
         raise BadWeights(f"the header should have {length:,} bytes; the file ends before")
-    return checked(parse_json(data[8 : 8 + length], "header").get("__metadata__"), "a safetensors file")
+    metadata = parse_json(data[8 : 8 + length], "header").get("__metadata__")
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def checked(metadata: object, what: str) -> dict[str, str]:

@@ -80,12 +80,12 @@ def standing(
     with Loader(games, encoding, _BATCH, symmetries=False, targets=(), positions=chosen, also=encoding) as made:
         batch = next(made).also
     assert batch is not None
-    speed = _per_second(network, batch, precision, seconds)
+    speed = per_second(network, batch, precision, seconds)
     parameters = sum(parameter.numel() for parameter in network.parameters())
     return Standing(network.pedigree.name, parameters, evaluation, speed)
 
 
-def _per_second(network: Network, batch: Batch, precision: str, seconds: float) -> float:
+def per_second(network: Network, batch: Batch, precision: str, seconds: float) -> float:
     """Evaluations a second of batches of the evaluator's own size, two under way, as a search asks for them."""
     evaluator = Evaluator(network, precision=precision)
     n = evaluator.batch_size
