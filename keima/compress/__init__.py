@@ -2,5 +2,6 @@
 
 from keima.compress.fold import fold
 from keima.compress.prune import prune
+from keima.compress.quantize import quantize
 
-__all__ = ["fold", "prune"]
+__all__ = ["fold", "prune", "quantize"]

@@ -221,7 +221,8 @@ def test_backends_by_name() -> None:
     ("arguments", "says"),
     [
         ({"backend": "tensorflow"}, "choose one of auto, torch, openvino"),
-        ({"precision": "int8"}, "choose one of auto, f32, bf16"),
+        ({"precision": "int4"}, "choose one of auto, f32, bf16, f16, int8"),
+        ({"precision": "int8"}, "keima compress quantize makes them"),
         ({"batch_size": 0}, "batch_size must be at least 1"),
         ({"threads": 0}, "threads must be at least 1"),
     ],
