@@ -256,12 +256,17 @@ def agreement(first: Network, second: Network, batches: Sequence[Mapping[str, Te
         one, other = _heads(first, inputs), _heads(second, inputs)
         same.append(one.policy.argmax(axis=1) == other.policy.argmax(axis=1))
         wanted, found = (torch.from_numpy(each.policy).double().log_softmax(1) for each in (one, other))
-        divergences.append((wanted.exp() * (wanted - found)).sum(1).numpy())
+        divergences.append(divergence(wanted, found).numpy())
         if one.value is not None and other.value is not None:
             apart.append(np.abs(one.value - other.value))
     hits = np.concatenate(same)
     value = float(np.concatenate(apart).mean()) if apart else None
     return Agreement(len(hits), float(hits.mean()), value, float(np.concatenate(divergences).mean()))
+
+
+def divergence(wanted: Tensor, found: Tensor) -> Tensor:
+    """KL divergence [...] in nats of logarithms of probabilities [..., A] from those wanted."""
+    return (wanted.exp() * (wanted - found)).sum(-1)
 
 
 def _heads(network: Network, inputs: Mapping[str, Tensor]) -> Heads:

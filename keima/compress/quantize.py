@@ -26,6 +26,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
+from keima.compress.prune import divergence
 from keima.compress.refit import Inputs, Moments, Sample, taken, watching
 from keima.errors import UnsupportedNetwork
 from keima.systems.layers import (
@@ -49,6 +50,8 @@ DAMPING = 1e-2
 """Added to the inputs' second moments before they are inverted, as a share of their mean."""
 LEARNING_RATE = 0.02
 """Of Adam, in steps of a weight."""
+BIAS_RATE = 1e-4
+"""Of the biases."""
 
 _OWN_STEPS = (1.0, 0.75, 0.5)
 _CUTS = (1.0, 0.85, 0.7, 0.55)
@@ -131,18 +134,15 @@ def train(network: Network, batches: Iterable[Inputs], seconds: float, tell: Tel
     for part in parts.values():
         part.requires_grad_(True)
     learned = [parameter for part in parts.values() for parameter in (part.weight, part.bias)]
-    rates = [
-        {"params": [part.weight for part in parts.values()], "lr": LEARNING_RATE},
-        {"params": [part.bias for part in parts.values()], "lr": 1e-4},
-    ]
-    optimizer = torch.optim.Adam(rates, betas=(0.9, 0.99))
+    groups = [{"params": [part.weight for part in parts.values()]}, {"params": [part.bias for part in parts.values()]}]
+    optimizer = torch.optim.Adam(groups, betas=(0.9, 0.99))
     scales: dict[str, Tensor] = {}
     started = told = time.monotonic()
     for step, inputs in enumerate(batches):
         spent = time.monotonic() - started
         if spent >= seconds:
             break
-        for group, rate in zip(optimizer.param_groups, (LEARNING_RATE, 1e-4), strict=True):
+        for group, rate in zip(optimizer.param_groups, (LEARNING_RATE, BIAS_RATE), strict=True):
             group["lr"] = rate * min(1.0, (step + 1) / 20) * (1 - spent / seconds)
         with torch.no_grad():
             wanted = teacher(**inputs)
@@ -240,11 +240,6 @@ def _policy(network: Network, inputs: Inputs) -> Tensor:
     return network(**inputs).policy.log_softmax(-1)  # type: ignore[no-any-return]
 
 
-def divergence(wanted: Tensor, found: Tensor) -> Tensor:
-    """KL divergence [...] in nats of logarithms of probabilities [..., A] from those wanted."""
-    return (wanted.exp() * (wanted - found)).sum(-1)
-
-
 # --- One layer --------------------------------------------------------------------------------------------------------
 
 
@@ -304,9 +299,13 @@ def _rounded(wanted: Tensor, moments: Tensor, taps: int) -> tuple[Tensor, Tensor
     largest = wanted.abs().amax(1).clamp(min=1e-12) / WEIGHT_LEVELS
     best = torch.full_like(largest, torch.inf)
     chosen, steps = torch.zeros_like(wanted), largest.clone()
+    damping = DAMPING * moments.diagonal().mean().clamp(min=1e-12)
+    damped = moments + damping * torch.eye(len(moments), dtype=moments.dtype)
+    order = damped.diagonal().argsort(descending=True)
+    upper = torch.linalg.cholesky(torch.linalg.inv(damped[order][:, order]), upper=True)
     for room in _ROOM:
         step = room * largest
-        whole = _made_up_for(wanted / step[:, None], moments, taps)
+        whole = _made_up_for(wanted / step[:, None], order, upper, taps)
         lost = whole * step[:, None] - wanted
         error = ((lost @ moments) * lost).sum(1)
         better = error < best
@@ -315,13 +314,12 @@ def _rounded(wanted: Tensor, moments: Tensor, taps: int) -> tuple[Tensor, Tensor
     return chosen, steps
 
 
-def _made_up_for(wanted: Tensor, moments: Tensor, taps: int) -> Tensor:
-    """Weights [O, F] in steps, rounded one input after the other; what each loses, those still to come make up for."""
-    size = len(moments)
-    moments = moments + DAMPING * moments.diagonal().mean().clamp(min=1e-12) * torch.eye(size, dtype=moments.dtype)
-    order = moments.diagonal().argsort(descending=True)
-    place = order.argsort()
-    upper = torch.linalg.cholesky(torch.linalg.inv(moments[order][:, order]), upper=True)
+def _made_up_for(wanted: Tensor, order: Tensor, upper: Tensor, taps: int) -> Tensor:
+    """Weights [O, F] in steps, rounded one input after the other; what each loses, those still to come make up for.
+
+    `order` [F] is that of the inputs, `upper` [F, F] in that order Cholesky's root of their inverse second moments.
+    """
+    size, place = len(order), order.argsort()
     weight = wanted[:, order]
     rounded = torch.zeros_like(weight)
     for start in range(0, size, _TOGETHER):

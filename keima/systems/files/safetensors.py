@@ -57,8 +57,12 @@ def write_safetensors(network: Network, path: FilePath, state: Mapping[str, Tens
         BadWeights: the file cannot be written.
     """
     weights = {**network.state_dict(), **pack(network)} if state is None else state
-    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
-    atomic_write(path, _in_order(save_tensors(tensors, to_metadata(network))))
+    _write(path, weights, to_metadata(network))
+
+
+def _write(path: FilePath, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
+    copies = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    atomic_write(path, _in_order(save_tensors(copies, metadata)))
 
 
 def sidecar(path: FilePath) -> str:
@@ -69,9 +73,7 @@ def sidecar(path: FilePath) -> str:
 def write_sidecar(network: Network, path: FilePath, read: Network) -> None:
     """Write the int8 numbers of a network beside its file, `path`, which reads as the network `read`: a format may hold
     weights less precisely. Raises BadWeights where they cannot be written."""
-    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in pack(network).items()}
-    metadata = {"keima.version": VERSION, "keima.weights": digest(read)}
-    atomic_write(sidecar(path), _in_order(save_tensors(tensors, metadata)))
+    _write(sidecar(path), pack(network), {"keima.version": VERSION, "keima.weights": digest(read)})
 
 
 def read_sidecar(network: Network, path: FilePath) -> Quantization | None:
