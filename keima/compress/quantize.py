@@ -156,7 +156,7 @@ def train(network: Network, batches: Iterable[Inputs], seconds: float, tell: Tel
             part.restrain()
         if time.monotonic() - told > 10:
             told = time.monotonic()
-            tell(f"int8: step {step + 1}, loss {float(loss):.5f}, {seconds - spent:.0f} s left")
+            tell(f"int8: step {step + 1}, loss {float(loss.detach()):.5f}, {seconds - spent:.0f} s left")
     trained = copy.deepcopy(network).eval()
     trained.quantization = Quantization({name: part.layer() for name, part in parts.items()}, digest(network))
     return trained

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
 from click.testing import Result
 
 import keima
@@ -19,7 +20,7 @@ def test_examples(run: Run) -> None:
 
 def test_on_its_own_games_with_training_and_matches(run: Run, connect_four_net: Path) -> None:
     result = run(
-        *("compress", "quantize", connect_four_net, "whole.safetensors", "--positions", "64", "--train", "0.05"),
+        *("compress", "quantize", connect_four_net, "whole.safetensors", "--positions", "64", "--train", "0.03"),
         *("--games", "2", "--visits", "4", "--seconds", "0.01"),
     )
     assert result.exit_code == 0, result.stderr
@@ -27,11 +28,22 @@ def test_on_its_own_games_with_training_and_matches(run: Run, connect_four_net: 
     assert "the same first move in" in result.stdout
     assert "evaluations/s" in result.stdout
     assert result.stdout.count("Elo") == 2
-    assert keima.load("whole.safetensors").quantization is not None
+    first = keima.load("whole.safetensors").quantization
+    assert first is not None
     shown = run("show", "whole.safetensors")
     assert "int8" in shown.stdout
     answer = run("bench", "--net", "whole.safetensors", "--batch", "1", "--seconds", "0.01", "--rounds", "1")
     assert "int8" in answer.stdout
+    more = run("compress", "quantize", "whole.safetensors", "more.safetensors", "--positions", "64", "--train", "0.03")
+    assert "they are trained on" in more.stderr
+    assert "convolution 1 of" not in more.stderr
+    second = keima.load("more.safetensors").quantization
+    assert second is not None
+    assert (second.layers.keys(), second.weights) == (first.layers.keys(), first.weights)
+    kept, learned = ([torch.equal(each[part], first.layers[name][part]) for name, each in second.layers.items()]
+                     for part in ("scale", "bias"))  # fmt: skip
+    assert all(kept)
+    assert not any(learned)
 
 
 def test_on_games_beside_a_file_of_another_program(run: Run, go_net: Path) -> None:

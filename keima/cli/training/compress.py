@@ -25,8 +25,8 @@ _COMPARED = 6
 """One batch of so many is kept aside to compare on."""
 _CHOSEN, _KEPT = 256, 512
 """Positions on which layers are chosen, and on which nothing is."""
-_GAME, _TAKEN = 100, 0.2
-"""Plies of a game on average, where it does not end; share of its positions that are taken."""
+_GAME, _TAKEN, _ASIDE = 100, 0.2, 512
+"""Plies of a game on average, where it does not end; share of its positions taken; those of a batch are of so many."""
 
 FOLD_EXAMPLES = """Examples:
 
@@ -58,7 +58,8 @@ QUANTIZE_EXAMPLES = """Examples:
 
 \b
   keima compress quantize kata1-b6c96.bin.gz b6c96.safetensors --data games.parquet
-  keima compress quantize maia-1900.pb.gz maia-1900-int8.safetensors --train 10 --games 200
+  keima compress quantize maia-1900.pb.gz maia-1900.safetensors --train 10 --games 200
+  keima compress quantize maia-1900.safetensors better.safetensors --train 10      (goes on from maia-1900's numbers)
   keima eval b6c96.safetensors positions.jsonl --precision int8
 
 OUT holds the float network and its numbers for int8; in a format of another program these stand beside it, in OUT.int8.
@@ -153,7 +154,8 @@ def quantize(
         float, Option(min=0.0, help="Layers go back to float until the policy's KL divergence is below this.")
     ] = 0.001,
     minutes: Annotated[
-        float, Option("--train", min=0.0, help="Minutes of training after that, the float network its teacher.")
+        float,
+        Option("--train", min=0.0, help="Minutes of training after that, or of the int8 numbers that IN has."),
     ] = 0.0,
     games: Annotated[int, Option(min=0, help="Games of each match against the float network; 0 plays none.")] = 0,
     visits: Annotated[int, Option(min=1, help="Of both, in the match at equal visits.")] = 100,
@@ -161,6 +163,7 @@ def quantize(
 ) -> None:
     """Make a network ready for int8: its convolutions computed in whole numbers, a quarter of the memory, faster.
 
+    With --train its teacher is the float network; where IN holds int8 numbers, they are trained on, not made anew.
     At the end it is compared with the float network on positions that nothing was chosen on: first moves, policy and
     win, size, evaluations a second; with --games by two matches, at equal visits and at equal time.
     """
@@ -173,14 +176,18 @@ def quantize(
     network = common.open_network(source)
     stores = data or []
     wanted = positions + _CHOSEN + (0 if test else _KEPT)
-    batches = _inputs(network, stores, wanted) if stores else _own_inputs(network, wanted)
+    own = _own_inputs(network)
+    batches = _inputs(network, stores, wanted) if stores else _first(own, wanted)
     compared = _inputs(network, [test], _KEPT) if test else batches[-_KEPT // _BATCH :]
     batches = batches if test else batches[: -_KEPT // _BATCH]
     choice, fitted = batches[: _CHOSEN // _BATCH], batches[_CHOSEN // _BATCH :]
-    found = quantize_network(network, fitted, choice, limit, common.say)
+    if minutes and network.quantization is not None:
+        common.say(f"{source} holds int8 numbers: they are trained on")
+        found = network
+    else:
+        found = quantize_network(network, fitted, choice, limit, common.say)
     if minutes:
-        lessons = _lessons(network, stores) if stores else itertools.cycle(fitted)
-        found = train_network(found, lessons, 60 * minutes, common.say)
+        found = train_network(found, _lessons(network, stores) if stores else own, 60 * minutes, common.say)
     save(found, target)
     layers = found.quantization.layers if found.quantization else {}
     whole = sum(parameter.numel() for parameter in network.parameters())
@@ -199,8 +206,8 @@ def quantize(
             print(f"  against {rival} at equal {name} ({limits}): {played['words']}")
 
 
-def _own_inputs(network: Network, positions: int) -> list[Data]:
-    """Inputs of positions from games whose moves are drawn from the network's own policy; tensors."""
+def _own_inputs(network: Network) -> Iterator[Data]:
+    """Inputs of positions from games whose moves are drawn from the network's own policy, without end; tensors."""
     import random
 
     import torch
@@ -212,7 +219,7 @@ def _own_inputs(network: Network, positions: int) -> list[Data]:
     begin = GAMES[network.encoding.game].playing.start()
     found: list[Position] = []
     table = [begin] * _BATCH
-    while len(found) < positions:
+    while True:
         for k, answer in enumerate(evaluator(table)):
             moves = list(answer.policy)
             table[k] = table[k].play(draw.choices(moves, [answer.policy[move] for move in moves])[0])
@@ -220,11 +227,20 @@ def _own_inputs(network: Network, positions: int) -> list[Data]:
                 table[k] = begin
             elif draw.random() < _TAKEN:
                 found.append(table[k])
-        common.say(f"playing: {min(len(found), positions):,} of {positions:,} positions")
-    draw.shuffle(found)
-    groups = [found[start : start + _BATCH] for start in range(0, positions, _BATCH)]
-    encoded = [network.encoding.encode(group).inputs for group in groups]
-    return [{name: torch.from_numpy(inputs[name]) for name in network.input_names} for inputs in encoded]
+        if len(found) >= _ASIDE:
+            draw.shuffle(found)
+            inputs = network.encoding.encode(found[-_BATCH:]).inputs
+            del found[-_BATCH:]
+            yield {name: torch.from_numpy(inputs[name]) for name in network.input_names}
+
+
+def _first(batches: Iterator[Data], positions: int) -> list[Data]:
+    """The first batches, until they hold so many positions; says how far it is."""
+    found: list[Data] = []
+    for start in range(0, positions, _BATCH):
+        common.say(f"playing: {start:,} of {positions:,} positions")
+        found.append(next(batches))
+    return found
 
 
 def _lessons(network: Network, stores: list[str]) -> Iterator[Data]:
