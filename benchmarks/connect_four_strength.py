@@ -21,6 +21,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -52,19 +53,31 @@ def make(path: Path) -> None:
     np.savez_compressed(path, moves=np.array(moves), values=np.array(values))
 
 
+def stored() -> tuple[list[Position], list[set[str]]]:
+    """The positions, and the optimal moves of each."""
+    with np.load(POSITIONS, allow_pickle=False) as data:
+        lines, values = data["moves"].tolist(), data["values"]
+    return [Position.start().play(*line) for line in lines], [
+        {NAMES[c] for c in range(7) if row[c] == row.max()} for row in values
+    ]
+
+
+def optimal_by_policy(evaluator: keima.Evaluator) -> NDArray[np.bool_]:
+    """Of each position: is the policy's first move, averaged over the two reflections, optimal?"""
+    positions, best = stored()
+    answers = evaluator(positions, symmetry="average")
+    return np.array([max(a.policy, key=a.policy.__getitem__) in good for a, good in zip(answers, best, strict=True)])
+
+
 def measure(evaluator: keima.Evaluator, visits: int, preset: str) -> dict[str, float]:
     """Shares of optimal moves: of the policy's first move, and of a search's."""
-    with np.load(POSITIONS, allow_pickle=False) as stored:
-        lines, values = stored["moves"].tolist(), stored["values"]
-    positions = [Position.start().play(*line) for line in lines]
-    best = [{NAMES[c] for c in range(7) if row[c] == row.max()} for row in values]
+    positions, best = stored()
     hard = [len(good) < len(position.legal()) for good, position in zip(best, positions, strict=True)]
-    policy = [max(answer.policy, key=answer.policy.__getitem__) for answer in evaluator(positions, symmetry="average")]
     options = {"gumbel_noise": 0.0} if preset == "gumbel" else {}
     found = search_batch(evaluator, positions, visits, preset, **options)
+    searched = np.array([result.best in good for result, good in zip(found, best, strict=True)])
     shares = {"positions": len(positions), "with_a_choice": int(sum(hard))}
-    for name, moves in (("policy", policy), (f"visits_{visits}", [result.best for result in found])):
-        right = np.array([move in good for move, good in zip(moves, best, strict=True)])
+    for name, right in (("policy", optimal_by_policy(evaluator)), (f"visits_{visits}", searched)):
         shares |= {name: float(right.mean()), f"{name}_with_a_choice": float(right[hard].mean())}
     return shares
 
