@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -86,7 +85,7 @@ def measure(way: str, folder: Path, target: float, steps: int, seed: int) -> dic
                 break
             time.sleep(1)
     finally:
-        process.send_signal(signal.SIGINT)
+        process.terminate()
         process.wait()
     told: dict[str, object] = {"way": way, "target": target, "seed": seed, "generation": reached}
     if reached:
