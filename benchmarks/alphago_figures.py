@@ -3,6 +3,7 @@
     python benchmarks/alphago_figures.py speed [POLICY [ROLLOUT]]      time a position, and against the rollout policy
     python benchmarks/alphago_figures.py moves NETWORK GAMES           how many moves hold 95 and 99 % of the policy
     python benchmarks/alphago_figures.py features ROLLOUT GAMES        what ladders and connections would bring it
+    python benchmarks/alphago_figures.py value VALUE ROLLOUT GAMES     value network and rollouts against games' results
 
 Time is the processor's, summed over threads, not the clock's: the figures hold on a machine that does other things too.
 POLICY is a file or a name (alphago-policy, its weights then random, which costs the same); GAMES are records, in a file
@@ -154,6 +155,41 @@ def features(rollout: str, path: str) -> None:
     print(f"reading the ladders of a position, with the rest of the 48 planes: {1e6 * seconds / len(positions):.0f} µs")
 
 
+def value(net: str, rollout: str, path: str, playouts: int = 100) -> None:
+    """Mean squared error of a value network and of rollouts' mean, against z = ±1 (Nature 529, Fig. 2b).
+
+    One position of each game, of a random ply; both sides' view is that of the side to move. The best constant has 1.
+    """
+    rng = np.random.default_rng(1)
+    chosen, results = [], []
+    for record in read_records([path]):
+        if isinstance(record, BadRecord) or record.result[:2] not in ("B+", "W+"):
+            continue
+        line = [position for position in record.positions() if isinstance(position, go.Position)]
+        if len(line) > 1:
+            chosen.append(line[rng.integers(len(line) - 1)])
+            results.append(1.0 if chosen[-1].to_play == record.result[0] else -1.0)
+    if not chosen:
+        raise SystemExit(f"{path} has no game of Go with a result")
+    z, plies = np.array(results), np.array([len(position.moves) for position in chosen])
+    evaluator = keima.Evaluator(load(net), batch_size=8)
+    by_network = np.array([2 * answer.win - 1 for answer in evaluator(chosen, symmetry="average")])
+    player = load_rollout(rollout)
+    scores = [player.play_out(position, playouts, seed).scores for seed, position in enumerate(chosen)]
+    own = np.array([1.0 if position.to_play == "B" else -1.0 for position in chosen])
+    by_rollouts = own * np.array([np.sign(one).mean() for one in scores])
+    for name, first, end in (("all", 0, 1000), *((f"plies {k}–{k + 19}", k, k + 20) for k in range(0, 120, 20))):
+        of = (plies >= first) & (plies < end)
+        if of.any():
+            errors = [np.square(found - z)[of] for found in (by_network, by_rollouts, (by_network + by_rollouts) / 2)]
+            told = (f"{e.mean():.3f} ± {1.96 * e.std() / len(e) ** 0.5:.3f}" for e in errors)
+            print(
+                "{}: {} positions; network {}, {} rollouts {}, their mean {}".format(
+                    name, of.sum(), next(told), playouts, *told
+                )
+            )
+
+
 Table = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # logits [N, A], features [N, A, 3], the move played [N]
 
 
@@ -230,11 +266,11 @@ def accuracy(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("figure", choices=("speed", "moves", "features"))
+    parser.add_argument("figure", choices=("speed", "moves", "features", "value"))
     parser.add_argument("arguments", nargs="*")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    {"speed": speed, "moves": moves, "features": features}[given.figure](*given.arguments)
+    {"speed": speed, "moves": moves, "features": features, "value": value}[given.figure](*given.arguments)
 
 
 if __name__ == "__main__":
