@@ -1,6 +1,6 @@
 """What each way of playing against itself is worth: games and visits until connect four's policy is so good.
 
-    python benchmarks/selfplay_methods.py FOLDER [WAY …] [--target 0.8] [--steps 2000] [--seed 0]
+    python benchmarks/selfplay_methods.py FOLDER [WAY …] [--target 0.76] [--steps 2000] [--seed 0]
 
 Every way is a run of the same loop and network (2 blocks of 32 filters) in FOLDER/SEED/WAY. It is stopped once the
 policies of two generations in a row keep the perfect solver's result in so many of the 1,000 positions of
@@ -24,7 +24,7 @@ from benchmarks.connect_four_strength import optimal_by_policy
 
 NETWORK = {"name": "connect-four", "blocks": 2, "channels": 32, "policy_filters": 8, "value_filters": 8}
 GAMES = {"side_by_side": 256, "block": 32, "opening_plies": 12.0, "opening_temperature": 4.0, "temperature_plies": 30}
-VISITS, FAST, SHARE = 100, 20, 0.25
+VISITS, FAST, SHARE = 48, 12, 0.25
 PLAIN: dict[str, object] = {"visits": VISITS, "root_noise": 0.25}
 CAPPED = PLAIN | {"fast_visits": FAST, "full_share": SHARE}
 WAYS: dict[str, dict[str, object]] = {
@@ -44,7 +44,7 @@ def recipe(search: dict[str, object], steps: int, seed: int) -> str:
         "network": NETWORK,
         "search": search | {"solve": True},
         "games": games,
-        "window": {"steps": 50, "reuse": 4, "value_lambda": 0.8, "first": 10_000},
+        "window": {"steps": 50, "reuse": 4, "value_lambda": 0.8, "first": 4_000},
         "judge": {"games": 0},
         "optimizer": {"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 1e-4},
         "schedule": {"kind": "constant", "warmup": 50},
@@ -99,7 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("ways", nargs="*", metavar="WAY", help=", ".join(WAYS))
-    parser.add_argument("--target", type=float, default=0.8)
+    parser.add_argument("--target", type=float, default=0.76)
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
