@@ -20,13 +20,14 @@ EXAMPLES = """Examples:
   keima convert maia-1900.pb.gz maia.safetensors
   keima convert b6c96.bin.gz b6c96.onnx              (boards of any size; needs keima[export])
   keima convert b6c96.bin.gz half.onnx --precision f16
+  keima convert whole.safetensors whole.onnx --precision int8     (after keima compress quantize)
   keima convert elf.txt.gz zero.safetensors --to alphago-zero
   keima convert old.pb.gz new.pb.gz --to VALUE_WDL
 """
 
 ONNX_ENDING = ".onnx"
 
-Precision = Annotated[str, Option(help="Of an ONNX file: f32, or f16, which is half as large.")]
+Precision = Annotated[str, Option(help="Of an ONNX file: f32; f16, half as large; int8, where IN has numbers for it.")]
 To = Annotated[str | None, Option(help="Another form of the network; an unknown one lists those there are.")]
 
 
@@ -58,11 +59,12 @@ def _write_onnx(network: Network, target: str, precision: str) -> str:
     from keima.systems.files.load import load
     from keima.systems.files.onnx_file import write_onnx
 
-    write_onnx(network if precision == "f32" else fold(network), target, precision)
+    write_onnx(fold(network) if precision == "f16" else network, target, precision)
     written = load(target)
     assert written.onnx is not None
     try:
         error = deviation(network, written.onnx)
     except BadRequest as missing:  # ONNX Runtime
         return f"not run here: {missing.message}"
-    return f"within {error:.1e} of PyTorch's float32, of the largest number of each output"
+    exact = "int8" if precision == "int8" else "float32"
+    return f"within {error:.1e} of PyTorch's {exact}, of the largest number of each output"

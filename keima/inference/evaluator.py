@@ -184,14 +184,14 @@ def _open_backend(network: Network, backend: str, precision: str, batch_size: in
     for what, name, known in (("backend", backend, BACKENDS), ("precision", precision, PRECISIONS)):
         if name not in known:
             raise BadRequest(f"unknown {what} {name!r}; choose one of {', '.join(known)}")
-    if precision == "int8":
-        if backend == "onnx" or (backend == "torch" and torch.cuda.is_available()):
-            raise BadRequest("int8 is computed on the CPU, by the backends openvino and torch")
-        network, backend = quantized(network), "openvino" if backend == "auto" else backend
     if backend == "onnx":
         from keima.inference.onnx_backend import OnnxBackend
 
         return OnnxBackend(network, precision, batch_size, threads)
+    if precision == "int8":
+        if backend == "torch" and torch.cuda.is_available():
+            raise BadRequest("int8 is computed on the CPU, by the backends openvino, onnx and torch")
+        network, backend = quantized(network), "openvino" if backend == "auto" else backend
     if backend != "openvino" and torch.cuda.is_available():
         return DeviceBackend(network, "f32" if precision == "auto" else precision, batch_size)
     if precision == "f16":

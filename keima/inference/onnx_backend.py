@@ -22,14 +22,15 @@ from keima.inference import cache
 from keima.inference.backend import TorchBackend, padded, rows_per_request, source_digest, usable_cores
 from keima.systems.encoding import Array
 from keima.systems.files.onnx_file import any_size, export, holds
+from keima.systems.layers import quantized
 from keima.systems.network import Network, OnnxGraph
 
 
 class OnnxBackend:
-    """Runs a network's ONNX graph on the CPU; float32, or float16 by a file that is.
+    """Runs a network's ONNX graph on the CPU: float32, int8 where there are numbers for it, float16 by a file that is.
 
     Args:
-        precision: "f32", "f16", or "auto": the file's own, and float32 for a network from elsewhere.
+        precision: "f32", "int8", "f16", or "auto": the file's own, and float32 for a network from elsewhere.
         batch_size: positions that come together; decides how many go into a request.
         threads: requests computed at once, on a thread each; None takes every core this process may use.
         graph: runs this one, of the same network.
@@ -61,9 +62,11 @@ class OnnxBackend:
             graph = network.onnx
         own = "f32" if graph is None else graph.precision
         self.precision = own if precision == "auto" else precision
-        if self.precision not in ("f32", own):
-            raise BadRequest(f"the backend onnx computes in f32 or as the network's ONNX file does, not {precision}")
-        model = graph.model if graph is not None and own == self.precision else _drawn(network)
+        if self.precision not in ("f32", "int8", own):
+            raise BadRequest(
+                f"the backend onnx computes in int8, in f32 or as the network's ONNX file, not {precision}"
+            )
+        model = graph.model if graph is not None and own == self.precision else _drawn(network, self.precision)
         onnxruntime.disable_telemetry_events()  # where a program had imported it itself
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -128,12 +131,15 @@ SIZES_TRIED = ((7, 7), (9, 9), (10, 13), (13, 13), (19, 19))
 
 
 def deviation(network: Network, graph: OnnxGraph) -> float:
-    """The largest difference between the graph's answers and PyTorch's in float32, inputs being random zeros and ones.
+    """The largest difference between the graph's answers and PyTorch's, inputs being random zeros and ones.
+
+    PyTorch computes in float32, and where the graph is in int8, so does it.
 
     It is relative to the largest number of its output; boards of several sizes where the network takes them, one and
     three at a time.
     """
     backend = OnnxBackend(network, graph.precision, 3, 1, graph)
+    network = quantized(network) if graph.precision == "int8" else network
     shapes = SIZES_TRIED if any_size(network) else (network.encoding.board,)
     numbers = np.random.default_rng(0)
     worst = 0.0
@@ -147,12 +153,13 @@ def deviation(network: Network, graph: OnnxGraph) -> float:
     return worst
 
 
-def _drawn(network: Network) -> bytes:
-    """The network's graph in float32, from the disk where it is there."""
-    parts = ("onnx", cache.fingerprint(network), torch.__version__, source_digest(__file__))
+def _drawn(network: Network, precision: str) -> bytes:
+    """The network's graph, from the disk where it is there."""
+    whole = quantized(network) if precision == "int8" else network
+    parts = ("onnx", cache.fingerprint(whole), torch.__version__, source_digest(__file__))
     key = hashlib.sha256(repr(parts).encode()).hexdigest()
     model = cache.read(key)
     if model is None:
-        model = export(network)
+        model = export(network, precision)
         cache.write(key, model)
     return model

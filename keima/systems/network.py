@@ -47,7 +47,7 @@ class OnnxGraph:
     """The graph of the ONNX file that a network was read from."""
 
     model: bytes = field(repr=False)  # the file
-    precision: str  # it computes in: "f32" or "f16"
+    precision: str  # it computes in: "f32", "f16" or "int8"
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,16 @@ import torch
 from onnx import numpy_helper
 
 import keima
+from keima.compress.quantize import quantize
 from keima.errors import BadRequest, BadWeights, UnsupportedNetwork
 from keima.inference.backend import TorchBackend
 from keima.inference.onnx_backend import OnnxBackend, deviation
 from keima.systems.files.onnx_file import any_size, write_onnx
-from keima.systems.network import Network
+from keima.systems.layers import quantized
+from keima.systems.network import Network, Quantization
+from keima.systems.registry import create, find
+from tests.systems.katago.katago_tiny import tiny
+from tests.systems.laws import answers, lively, random_inputs
 
 REFERENCE = (
     "g170-b6c96-s175395328-d26788732.bin.gz",
@@ -157,6 +162,79 @@ def test_half_precision(tmp_path: Path) -> None:
         keima.Evaluator(half, backend="openvino", precision="f16")
 
 
+def in_int8(network: Network) -> Network:
+    """Quantized, with the largest weights that there may be in the first of its layers."""
+    found = quantize(network, [random_inputs(network, 8, seed=number) for number in range(3)])
+    assert found.quantization is not None
+    layers = dict(found.quantization.layers)
+    first = next(iter(layers))
+    weight = layers[first]["weight"].clone()
+    weight[0], weight[1], weight[2, 0::2], weight[2, 1::2] = 64, -64, 127, 1
+    layers[first] = {**layers[first], "weight": weight}
+    found.quantization = Quantization(layers, found.quantization.weights)
+    return found
+
+
+@pytest.mark.parametrize("name", ["v8-residual", "maia-6x64"])
+def test_int8(name: str, tmp_path: Path) -> None:
+    """Exactly the quantized layers stand between QuantizeLinear and DequantizeLinear, and what runs them agrees."""
+    torch.manual_seed(0)
+    network = in_int8(tiny(name) if name.startswith("v8") else lively(create(name, **find(name).small)).eval())
+    assert network.quantization is not None
+    path = tmp_path / "whole.onnx"
+    write_onnx(network, path, "int8")
+    model = onnx.load(path)
+    onnx.checker.check_model(model, full_check=True)
+    made = {output: node for node in model.graph.node for output in node.output}
+    weights = {made[node.input[1]].input[0] for node in model.graph.node
+               if node.op_type == "Conv" and node.input[1] in made}  # fmt: skip
+    assert weights == {f"int8/{layer}.weight" for layer in network.quantization.layers}
+    kinds = [node.op_type for node in model.graph.node]
+    assert (kinds.count("QuantizeLinear"), kinds.count("DequantizeLinear")) == (len(weights), 2 * len(weights))
+
+    again = keima.load(path)
+    assert again.quantization is not None
+    for layer, tensors in network.quantization.layers.items():
+        assert all(torch.equal(again.quantization.layers[layer][part], tensor) for part, tensor in tensors.items())
+    for shape in ((9, 9), (13, 7)) if any_size(network) else (network.encoding.board,):
+        inputs = random_inputs(network, 4, seed=50)
+        inputs["planes"] = inputs["planes"][:, :, : shape[0], : shape[1]].contiguous()
+        exact = answers(quantized(network), inputs)
+        assert all(np.array_equal(exact[each], found) for each, found in answers(quantized(again), inputs).items())
+        feeds = {each: inputs[each].numpy() for each in network.input_names}
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        compiled = openvino.Core().compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+        for runs in (session.run(list(network.output_names), feeds), list(compiled(feeds).values())):
+            for each, found in zip(network.output_names, runs, strict=True):
+                largest = max(1.0, np.abs(exact[each]).max())
+                assert np.abs(found - exact[each]).mean() <= 2e-3 * largest  # between two steps either will do
+                assert np.abs(found - exact[each]).max() <= 0.05 * largest
+        plain = answers(network, inputs)
+        assert max(np.abs(plain[each] - exact[each]).max() / np.abs(plain[each]).max() for each in exact) > 0.05
+
+
+def test_int8_by_the_backend(tmp_path: Path) -> None:
+    plain = small()
+    with pytest.raises(BadRequest, match="keima compress quantize makes them"):
+        write_onnx(plain, tmp_path / "none.onnx", "int8")
+    network = in_int8(plain)
+    write_onnx(network, tmp_path / "whole.onnx", "int8")
+    again = keima.load(tmp_path / "whole.onnx")
+    inputs = {"planes": np.random.default_rng(0).integers(0, 2, (3, 17, 5, 5)).astype(np.float32)}
+    by_file, drawn = (OnnxBackend(each, precision, 3, 1) for each, precision in ((again, "auto"), (network, "int8")))
+    assert by_file.precision == drawn.precision == "int8"
+    whole, same = by_file.submit(inputs).result(), drawn.submit(inputs).result()
+    assert all(np.array_equal(whole[name], same[name]) for name in whole)
+    assert keima.Evaluator(again, backend="onnx").precision == "int8"
+    assert keima.Evaluator(network, backend="onnx").precision == "f32"
+    model = onnx.load(tmp_path / "whole.onnx")
+    tensor = next(each for each in model.graph.initializer if each.data_type == onnx.TensorProto.INT8)
+    tensor.CopyFrom(numpy_helper.from_array(np.full(tuple(tensor.dims), -128, np.int8), tensor.name))
+    onnx.save(model, tmp_path / "beyond.onnx")
+    with pytest.raises(BadWeights, match="beyond ±127"):
+        keima.load(tmp_path / "beyond.onnx")
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -195,3 +273,14 @@ def test_reference_networks_within_1e_5_of_pytorch(name: str, reference: Path, t
     assert again.onnx is not None
     assert any_size(network) == name.startswith(("g170", "katago"))
     assert deviation(network, again.onnx) <= 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REFERENCE[1::2])
+def test_reference_networks_in_int8(name: str, reference: Path, tmp_path: Path) -> None:
+    network = keima.load(reference / "nets" / name)
+    found = quantize(network, [random_inputs(network, 4, seed=number) for number in range(2)])
+    write_onnx(found, tmp_path / "net.onnx", "int8")
+    again = keima.load(tmp_path / "net.onnx")
+    assert again.onnx is not None
+    assert deviation(found, again.onnx) <= 0.05  # what lies between two steps may be rounded to either

@@ -19,7 +19,12 @@ def pack(network: Network) -> dict[str, Tensor]:
     made = network.quantization
     if made is None or made.weights != digest(network):
         return {}
-    return {f"{_PREFIX}{name}.{part}": tensor for name, layer in made.layers.items() for part, tensor in layer.items()}
+    return {packed(f"{name}.{part}"): tensor for name, layer in made.layers.items() for part, tensor in layer.items()}
+
+
+def packed(name: str) -> str:
+    """A file's name for the int8 number of that name."""
+    return f"{_PREFIX}{name}"
 
 
 def is_packed(name: str) -> bool:
@@ -57,3 +62,14 @@ def unpack(network: Network, tensors: Mapping[str, Tensor]) -> Quantization:
         if not torch.equal(weight, restrained(weight)):
             raise BadWeights(f"int8 weights beyond ±{WEIGHT_LEVELS}, or two beyond {PAIR_LEVELS}", place=layer)
     return Quantization(layers, digest(network))
+
+
+def dequantized(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The float weights that `pack`'s tensors stand for, by the module's names."""
+    found = {}
+    for name, levels in tensors.items():
+        if name.endswith(".weight"):
+            layer = name.removesuffix("weight")
+            scale, input_scale = tensors[f"{layer}scale"], tensors[f"{layer}input_scale"]
+            found[name.removeprefix(_PREFIX)] = levels.float() * scale[:, None, None, None] / input_scale[:, None, None]
+    return found

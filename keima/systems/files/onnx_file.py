@@ -7,8 +7,12 @@ keima's own files (`safetensors.py`), and beside them, to be read by anyone:
 
     keima.system     "katago", "lc0", ...
     keima.encoding   the planes it takes, as `keima planes` names them
-    keima.precision  "f32"; "f16": weights and arithmetic in float16, inputs and outputs float32
+    keima.precision  "f32"; "f16": weights and arithmetic in float16, inputs and outputs float32; "int8": see below
     keima.counters   JSON: batches that each batch norm has seen, which no graph needs
+
+In int8 the convolutions of the network's `quantization` stand between QuantizeLinear and DequantizeLinear. Their
+tensors are named as in keima's own files (`int8/blocks.0.conv1.weight`), a bias as the module's where its convolution
+has one. Their float weights are left out: opened again, these are what the int8 ones stand for.
 
 Nothing in such a file is executed; files that keep tensors elsewhere are refused, for a path may point anywhere.
 """
@@ -19,16 +23,19 @@ import copy
 import json
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from keima.errors import BadRequest, BadWeights, UnsupportedNetwork
 from keima.systems.files.contents import FilePath, Format, atomic_write, read_bytes
+from keima.systems.files.int8 import dequantized, is_packed, pack, packed, unpack
 from keima.systems.files.safetensors import blaming, build, checked, parse_json, to_metadata
+from keima.systems.layers import QuantizedConvolution, quantized
 from keima.systems.network import Network, OnnxGraph, evaluating
 from keima.systems.registry import example_inputs
 
@@ -36,7 +43,7 @@ if TYPE_CHECKING:
     import onnx
 
 OPSET = 18
-PRECISIONS = ("f32", "f16")
+PRECISIONS = ("f32", "f16", "int8")
 _PREFIX = "network."
 _AXES = {0: "N", 2: "H", 3: "W"}
 _CONSTANT = "constant/"  # before names of what is no weight
@@ -48,7 +55,7 @@ def export(network: Network, precision: str = "f32") -> bytes:
     """The network as an ONNX file's bytes: inputs by `input_names`, outputs by `output_names`, float32.
 
     Raises:
-        BadRequest: an unknown precision, or `keima[export]` is not installed.
+        BadRequest: an unknown precision, int8 of a network that has no numbers for it, or `keima[export]` is missing.
         UnsupportedNetwork: a network that ONNX cannot express, or with weights too large for float16.
     """
     if precision not in PRECISIONS:
@@ -67,7 +74,7 @@ def export(network: Network, precision: str = "f32") -> bytes:
             model = _draw(module, sizes)
         except Exception as error:  # whatever the exporter may raise
             raise UnsupportedNetwork(f"cannot be drawn as an ONNX graph: {error}") from error
-    metadata["keima.counters"] = json.dumps(_complete(model, module.network))
+    metadata["keima.counters"] = json.dumps(_complete(model, module.tensors()))
     _name_axes(model, sizes)
     model.producer_name, model.producer_version = "keima", metadata["keima.version"]
     model.graph.name = network.pedigree.name
@@ -110,18 +117,22 @@ def read_onnx(path: FilePath) -> Network:
         model = _parse(data)
         metadata = checked(_metadata(model), "an ONNX file")
         precision = metadata.get("keima.precision", "f32")
-        network = build(metadata, _weights(model), source)
+        weights, numbers = _weights(model)
+        network = build(metadata, weights, source)
         _check_ends(model, network)
+        network.quantization = unpack(network, numbers) if numbers else None
         network.onnx = OnnxGraph(data, precision)
         return network
 
 
 def holds(graph: OnnxGraph, network: Network) -> bool:
     """Whether the graph still computes with the network's weights, which may have been trained since."""
-    found = _weights(_parse(graph.model))
-    state = network.state_dict()
-    half = graph.precision == "f16"
-    return all(torch.equal((now.half().float() if half else now).cpu(), found[name]) for name, now in state.items())
+    weights, numbers = _weights(_parse(graph.model))
+    found, half = weights | numbers, graph.precision == "f16"
+    state = network.state_dict() | (pack(network) if numbers else {})
+    return state.keys() == found.keys() and all(
+        torch.equal((now.half().float() if half else now).cpu(), found[name]) for name, now in state.items()
+    )
 
 
 def looks_like_onnx(data: bytes) -> bool:
@@ -136,18 +147,70 @@ ONNX = Format("ONNX files that keima wrote (.onnx)", looks_like_onnx, read_onnx,
 
 
 class _Traced(nn.Module):
-    """A network that returns a plain tuple, as `TensorsOnly`; in float16 between float32 ends where that is wanted."""
+    """A network that returns a plain tuple, as `TensorsOnly`; if wanted in int8, or in float16 between float32 ends."""
 
     def __init__(self, network: Network, precision: str) -> None:
         super().__init__()
         self.half_inside = precision == "f16"
-        self.network = _halved(network) if self.half_inside else network
+        self.network = _halved(network) if self.half_inside else _between(network) if precision == "int8" else network
         self.names = network.output_names
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The network's tensors by their names in the file."""
+        own = dict(self.network.state_dict())
+        for name, part in self.network.named_modules():
+            if isinstance(part, _Between):
+                for each in part.PARTS if part.without_bias else part.PARTS[1:]:
+                    own[packed(f"{name}.{each}")] = own.pop(f"{name}.{each}")
+        return own
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """Inputs in the order of `input_names` → outputs [N, ...] in the order of `output_names`, all float32."""
         output = self.network(*([each.half() for each in inputs] if self.half_inside else inputs))
         return tuple(getattr(output, name).float() for name in self.names)
+
+
+class _Between(nn.Module):
+    """A convolution in int8 as ONNX says it, its inputs and its weights between QuantizeLinear and DequantizeLinear."""
+
+    PARTS = ("bias", "weight", "scale", "input_scale", "input_zero")
+
+    bias: Tensor
+    weight: Tensor
+    scale: Tensor
+    input_scale: Tensor
+    input_zero: Tensor
+    one: Tensor
+
+    def __init__(self, convolution: QuantizedConvolution, without_bias: bool) -> None:
+        super().__init__()
+        self.padding, self.without_bias = convolution.padding, without_bias
+        for name, tensor in convolution.layer().items():
+            self.register_buffer(name, tensor.squeeze(0) if name == "input_zero" else tensor)
+        self.register_buffer("one", torch.ones(()), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, I, H, W] → [N, O, H, W]."""
+        x = x * (1 / self.input_scale)[:, None, None]
+        x = self._stand("QuantizeLinear", (x, self.one, self.input_zero), torch.uint8)
+        x = self._stand("DequantizeLinear", (x, self.one, self.input_zero), torch.float32)
+        weight = self._stand("DequantizeLinear", (self.weight, self.scale), torch.float32, axis=0)
+        return F.conv2d(x, weight, self.bias, padding=self.padding)
+
+    @staticmethod
+    def _stand(kind: str, inputs: tuple[Tensor, ...], dtype: torch.dtype, **settings: int) -> Tensor:
+        """An operator of ONNX that answers with zeros until it is drawn."""
+        shape = inputs[0].shape
+        return torch.onnx.ops.symbolic(kind, inputs, {**settings}, dtype=dtype, shape=shape, version=OPSET)
+
+
+def _between(network: Network) -> Network:
+    """A copy with its quantized convolutions as ONNX says them."""
+    found = quantized(network)
+    for name, part in list(found.named_modules()):
+        if isinstance(part, QuantizedConvolution):
+            found.set_submodule(name, _Between(part, network.get_submodule(name).bias is None))
+    return found
 
 
 def _halved(network: Network) -> Network:
@@ -164,7 +227,7 @@ def _draw(module: _Traced, sizes: bool) -> onnx.ModelProto:
     """The module's graph, what follows from shapes alone worked out, weights by their own names."""
     from onnxscript import optimizer
 
-    network = module.network
+    network, tensors = module.network, module.tensors()
     examples = example_inputs(network, 2)
     if sizes:  # height and width that differ, lest they be taken for one number
         height, width = network.encoding.board
@@ -184,7 +247,7 @@ def _draw(module: _Traced, sizes: bool) -> onnx.ModelProto:
             verbose=False,
         )
     assert program is not None
-    weights, state = set(program.model.graph.initializers), network.state_dict()
+    weights = set(program.model.graph.initializers)
 
     def follows_from_shapes(node: object) -> bool | None:
         inputs = getattr(node, "inputs", ())
@@ -194,19 +257,20 @@ def _draw(module: _Traced, sizes: bool) -> onnx.ModelProto:
     optimizer.remove_unused_nodes(program.model)
     for value in list(program.model.graph.initializers.values()):
         name = str(value.name).removeprefix(_PREFIX)
-        value.name = name if name in state else f"{_CONSTANT}{name}"
+        own = (each for each in (name, packed(name)) if each in tensors)
+        value.name = next(own, f"{_CONSTANT}{name}")
     for node in program.model.graph:  # where in the source each came from: longer than the graph itself
         node.metadata_props.clear()
     model: onnx.ModelProto = program.model_proto
     return model
 
 
-def _complete(model: onnx.ModelProto, network: Network) -> dict[str, int]:
+def _complete(model: onnx.ModelProto, tensors: Mapping[str, Tensor]) -> dict[str, int]:
     """Weights the graph has no use for, as a head for training alone, lie in it too; counters are returned."""
     from onnx import numpy_helper
 
     there = {tensor.name for tensor in model.graph.initializer}
-    rest = {name: tensor.cpu() for name, tensor in network.state_dict().items() if name not in there}
+    rest = {name: tensor.cpu() for name, tensor in tensors.items() if name not in there}
     counters = {name: int(tensor) for name, tensor in rest.items() if tensor.dtype == torch.int64 and tensor.ndim == 0}
     for name in rest.keys() - counters.keys():
         model.graph.initializer.append(numpy_helper.from_array(rest[name].numpy(), name))
@@ -278,8 +342,8 @@ def _metadata(model: onnx.ModelProto) -> dict[str, str]:
     return {each.key: each.value for each in model.metadata_props}
 
 
-def _weights(model: onnx.ModelProto) -> dict[str, Tensor]:
-    """The network's tensors by the module's names, weights as float32, counters among them."""
+def _weights(model: onnx.ModelProto) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The network's tensors by the module's names, weights as float32, counters among them; and its int8 numbers."""
     from onnx import numpy_helper
 
     found: dict[str, Tensor] = {}
@@ -287,8 +351,16 @@ def _weights(model: onnx.ModelProto) -> dict[str, Tensor]:
         if not tensor.name.startswith(_CONSTANT):
             array = torch.from_numpy(numpy_helper.to_array(tensor).copy())
             found[tensor.name] = array.float() if array.dtype == torch.float16 else array
+    numbers = {name: found.pop(name) for name in list(found) if is_packed(name)}
+    weights = dequantized(numbers)
+    for name in weights:
+        layer = name.removesuffix("weight")
+        zero = packed(f"{layer}input_zero")
+        numbers[zero] = numbers[zero].reshape(1)
+        if f"{layer}bias" in found:
+            numbers[packed(f"{layer}bias")] = found[f"{layer}bias"]
     counters = parse_json(_metadata(model).get("keima.counters", "{}"), "keima.counters")
-    return found | {name: torch.tensor(count, dtype=torch.int64) for name, count in counters.items()}
+    return found | weights | {name: torch.tensor(count, dtype=torch.int64) for name, count in counters.items()}, numbers
 
 
 def _check_ends(model: onnx.ModelProto, network: Network) -> None:
