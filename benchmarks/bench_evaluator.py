@@ -87,14 +87,19 @@ def whole_positions(evaluator: keima.Evaluator, positions: list[Any]) -> Callabl
     return run
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def read_arguments(description: str | None, seconds: float, rounds: int) -> argparse.Namespace:
+    """The command line: a network, the batch, the precision, how long and how often, which have these defaults."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("network")
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--precision", default="f32")
-    parser.add_argument("--seconds", type=float, default=1.5)
-    parser.add_argument("--rounds", type=int, default=4)
-    arguments = parser.parse_args()
+    parser.add_argument("--seconds", type=float, default=seconds)
+    parser.add_argument("--rounds", type=int, default=rounds)
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = read_arguments(__doc__, seconds=1.5, rounds=4)
     network = keima.load(arguments.network)
     evaluator = keima.Evaluator(network, "openvino", arguments.precision, arguments.batch)
     positions = random_positions(network.encoding.game, 8 * arguments.batch)

@@ -14,7 +14,7 @@ import threading
 import time
 from typing import Any, Protocol
 
-from bench_evaluator import random_positions
+from bench_evaluator import random_positions, read_arguments
 
 import keima
 from keima.inference.backend import usable_cores
@@ -56,13 +56,7 @@ def side_by_side(arguments: argparse.Namespace, count: int, processes: bool) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("network")
-    parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--precision", default="f32")
-    parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--rounds", type=int, default=3)
-    arguments = parser.parse_args()
+    arguments = read_arguments(__doc__, seconds=3.0, rounds=3)
     cores = usable_cores()
     (alone,) = side_by_side(arguments, 1, processes=False)
     print(f"alone{alone:22,.0f} positions/s")
