@@ -13,15 +13,20 @@ import mimetypes
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
-from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 import keima
 from keima.games.game import GAMES
@@ -151,7 +156,7 @@ def _host_of(netloc: str) -> str:
     return ""
 
 
-def make_app(networks: Networks, settings: Settings) -> FastAPI:
+def make_app(networks: Networks, settings: Settings) -> Starlette:
     """The application.
 
     Raises:
@@ -160,18 +165,14 @@ def make_app(networks: Networks, settings: Settings) -> FastAPI:
     server = Server(networks, settings)
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
         server.loop = asyncio.get_running_loop()
         networks.tell = server.tell_network
         networks.open_all()
         yield
         server.close()
 
-    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
-    app.state.server = server
-
-    @app.middleware("http")
-    async def guard(request: Request, call_next: Callable[[Request], AsyncIterator[Response]]) -> Response:
+    async def guard(request: Request, call_next: RequestResponseEndpoint) -> Response:
         if not server.allows(request.headers.get("host", ""), request.headers.get("origin")):
             return PlainTextResponse("this address is not served here", 403)
         given = request.query_params.get("token")
@@ -181,48 +182,53 @@ def make_app(networks: Networks, settings: Settings) -> FastAPI:
             response: Response = RedirectResponse("/", 303)
             response.set_cookie(COOKIE, given, httponly=True, samesite="strict")
             return response
-        response = await call_next(request)  # type: ignore[misc]
+        response = await call_next(request)
         response.headers["Content-Security-Policy"] = _POLICY
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Referrer-Policy"] = "no-referrer"
         response.headers["Cache-Control"] = "no-cache"
         return response
 
-    @app.get("/")
-    async def index() -> Response:
+    async def index(request: Request) -> Response:
         return _file([PAGES], "index.html")
 
-    @app.get("/health")
-    async def health() -> Response:
+    async def health(request: Request) -> Response:
         return JSONResponse({"keima": keima.__version__})
 
-    @app.get("/static/games/{game}/board.js")
-    async def board(game: str) -> Response:
+    async def board(request: Request) -> Response:
+        game = request.path_params["game"]
         if game not in GAMES:
             return PlainTextResponse("not found", 404)
         folder = Path(str(import_module(GAMES[game].package).__file__)).parent
         return _file([folder], "board.js")
 
-    @app.get("/static/{name:path}")
-    async def static(name: str) -> Response:
-        return _file([PAGES, SHARED], name)
+    async def static(request: Request) -> Response:
+        return _file([PAGES, SHARED], request.path_params["name"])
 
-    @app.websocket("/ws")
-    async def talk(socket: WebSocket, session: str = "", token: str = "") -> None:
-        headers = socket.headers
+    async def talk(socket: WebSocket) -> None:
+        headers, given = socket.headers, socket.query_params
         if not server.allows(headers.get("host", ""), headers.get("origin")):
             await socket.close(4403, "this address is not served here")
             return
-        if not server.knows(token or socket.cookies.get(COOKIE)):
+        if not server.knows(given.get("token") or socket.cookies.get(COOKIE)):
             await socket.close(4403, "the token is missing")
             return
-        found = server.open_session(session)
+        found = server.open_session(given.get("session", ""))
         if found is None:
             await socket.close(4429, "too many boards are open; close one")
             return
         await socket.accept()
         await Connection(socket, found).run()
 
+    routes = [
+        Route("/", index),
+        Route("/health", health),
+        Route("/static/games/{game}/board.js", board),
+        Route("/static/{name:path}", static),
+        WebSocketRoute("/ws", talk),
+    ]
+    app = Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)], lifespan=lifespan)
+    app.state.server = server
     return app
 
 
