@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ SLOW = 5.0
 _MEASURED_VISITS = 48
 _PATIENCE = 3.0
 """Seconds that what nobody asked for waits while somebody searches."""
+_SLOW_IMPORTS = "keima.systems.registry", "keima.inference.openvino_backend"
 _BREATH = 0.3
 """Seconds it waits for a page to begin its game, once a network has become ready."""
 
@@ -220,7 +222,9 @@ class Networks:
                 one.pool.close()
 
     def _load(self) -> None:
-        """Load the next of the queue."""
+        """Load the next of the queue: chosen after the slow imports, so that who asks during them comes first."""
+        for module in _SLOW_IMPORTS:
+            import_module(module)
         with self._lock:
             offered, asked = self._queue.pop(0)
         if not asked:
