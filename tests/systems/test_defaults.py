@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import keima
+from keima.cli.bench import middle_game
 from keima.engines.match.match import Match, MatchOptions
 from keima.errors import BadRequest, BadWeights
 from keima.systems.files import defaults
@@ -103,14 +105,15 @@ class TestPackage:
         patterns = settings["tool"]["setuptools"]["package-data"]["keima"]
         folder = tmp_path / FOLDER.relative_to(ROOT / "keima")
         folder.mkdir(parents=True)
-        files = {folder / known.file for known in DEFAULT_NETWORKS.values()}
+        files = {folder / f"{known.file}{end}" for known in DEFAULT_NETWORKS.values() for end in ("", ".int8")}
         for file in files:
             file.touch()
         assert {path for pattern in patterns for path in tmp_path.glob(pattern)} == files
 
     def test_nothing_else_lies_beside_them(self) -> None:
         """What lies there goes into the package, so it counts."""
-        assert {path.name for path in FOLDER.glob("*")} <= {known.file for known in DEFAULT_NETWORKS.values()}
+        known = {known.file for known in DEFAULT_NETWORKS.values()}
+        assert {path.name.removesuffix(".int8") for path in FOLDER.glob("*")} <= known
         assert sum(path.stat().st_size for path in FOLDER.glob("*")) <= LIMIT
 
     def test_the_document_tells_of_each(self) -> None:
@@ -164,6 +167,17 @@ class TestTheRealOnes:
         for answer in (evaluate([start])[0] for start in starts[game]):
             assert sum(answer.policy.values()) == pytest.approx(1, abs=1e-4)
             assert 0 <= answer.win <= 1
+
+    def test_it_answers_in_int8_almost_as_in_float(self, real: Any) -> None:
+        game, _ = real
+        network = keima.load_default(game)
+        assert keima.Evaluator(network).precision == "f32"
+        positions = middle_game(game, 16)
+        answers = [keima.Evaluator(network, "torch", precision)(positions) for precision in ("int8", "f32")]
+        pairs = [(whole, plain) for whole, plain in zip(*answers, strict=True) if plain.policy]
+        assert np.mean([abs(whole.win - plain.win) for whole, plain in pairs]) <= 0.01
+        moves = [[max(answer.policy, key=answer.policy.__getitem__) for answer in pair] for pair in pairs]
+        assert np.mean([one == other for one, other in moves]) >= 0.85
 
     def test_it_knows_a_won_game(self, real: Any) -> None:
         """A queen ahead; in Go, two walls that leave Black twice White's ground; three in a row, open at both ends."""
