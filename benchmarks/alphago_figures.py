@@ -181,13 +181,10 @@ def value(net: str, rollout: str, path: str, playouts: int = 100) -> None:
     for name, first, end in (("all", 0, 1000), *((f"plies {k}–{k + 19}", k, k + 20) for k in range(0, 120, 20))):
         of = (plies >= first) & (plies < end)
         if of.any():
-            errors = [np.square(found - z)[of] for found in (by_network, by_rollouts, (by_network + by_rollouts) / 2)]
-            told = (f"{e.mean():.3f} ± {1.96 * e.std() / len(e) ** 0.5:.3f}" for e in errors)
-            print(
-                "{}: {} positions; network {}, {} rollouts {}, their mean {}".format(
-                    name, of.sum(), next(told), playouts, *told
-                )
-            )
+            found = {"network": by_network, "rollouts": by_rollouts, "their mean": (by_network + by_rollouts) / 2}
+            errors = {who: np.square(values - z)[of] for who, values in found.items()}
+            told = (f"{who} {e.mean():.3f} ± {1.96 * e.std() / len(e) ** 0.5:.3f}" for who, e in errors.items())
+            print(f"{name}: {of.sum()} positions; {', '.join(told)}")
 
 
 Table = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # logits [N, A], features [N, A, 3], the move played [N]

@@ -14,6 +14,7 @@ games), and from 8 discs on against the solver's slowest loss. One JSON line.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 import time
@@ -53,6 +54,7 @@ def make(path: Path) -> None:
     np.savez_compressed(path, moves=np.array(moves), values=np.array(values))
 
 
+@functools.cache
 def stored() -> tuple[list[Position], list[set[str]]]:
     """The positions, and the optimal moves of each."""
     with np.load(POSITIONS, allow_pickle=False) as data:

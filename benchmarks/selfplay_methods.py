@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -25,9 +26,9 @@ from benchmarks.connect_four_strength import optimal_by_policy
 NETWORK = {"name": "connect-four", "blocks": 2, "channels": 32, "policy_filters": 8, "value_filters": 8}
 GAMES = {"side_by_side": 256, "block": 32, "opening_plies": 12.0, "opening_temperature": 4.0, "temperature_plies": 30}
 VISITS, FAST, SHARE = 48, 12, 0.25
-PLAIN: dict[str, object] = {"visits": VISITS, "root_noise": 0.25}
+PLAIN: dict[str, Any] = {"visits": VISITS, "root_noise": 0.25}
 CAPPED = PLAIN | {"fast_visits": FAST, "full_share": SHARE}
-WAYS: dict[str, dict[str, object]] = {
+WAYS: dict[str, dict[str, Any]] = {
     "alphago-zero": PLAIN,
     "playout-caps": CAPPED,
     "forced-playouts": PLAIN | {"forced_playouts": 2.0},
@@ -37,7 +38,7 @@ WAYS: dict[str, dict[str, object]] = {
 """What a run searches with: AlphaGo Zero's way, KataGo's means (arXiv:1902.10565, §3.1 and 3.2), Gumbel AlphaZero."""
 
 
-def recipe(search: dict[str, object], steps: int, seed: int) -> str:
+def recipe(search: dict[str, Any], steps: int, seed: int) -> str:
     """A recipe of the loop; Gumbel's noise explores, so that no temperature is needed."""
     games = GAMES | ({"temperature": 0} if search.get("preset") == "gumbel" else {})
     sections = {
@@ -56,13 +57,13 @@ def recipe(search: dict[str, object], steps: int, seed: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def visits_of(search: dict[str, object], positions: int) -> float:
+def visits_of(search: dict[str, Any], positions: int) -> float:
     """Visits behind so many positions with a policy target, those of fast searches between them included."""
-    full, fast = float(str(search["visits"])), float(str(search.get("fast_visits", 0)))
+    full, fast = search["visits"], search.get("fast_visits", 0)
     return positions * (full + (fast * (1 - SHARE) / SHARE if fast else 0))
 
 
-def measure(way: str, folder: Path, target: float, steps: int, seed: int) -> dict[str, object]:
+def measure(way: str, folder: Path, target: float, steps: int, seed: int) -> dict[str, Any]:
     """Run a way until its policy is good enough or its steps are over; what it took."""
     folder.mkdir(parents=True, exist_ok=True)
     path, run = folder / f"{way}.toml", folder / way
@@ -87,7 +88,7 @@ def measure(way: str, folder: Path, target: float, steps: int, seed: int) -> dic
     finally:
         process.terminate()
         process.wait()
-    told: dict[str, object] = {"way": way, "target": target, "seed": seed, "generation": reached}
+    told: dict[str, Any] = {"way": way, "target": target, "seed": seed, "generation": reached}
     if reached:
         manifest = json.loads((run / f"windows/{reached:06d}.json").read_bytes())
         told |= {key: manifest[key] for key in ("games", "positions")} | {"policy": found[reached]}

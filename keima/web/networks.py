@@ -32,9 +32,10 @@ SLOW = 5.0
 _MEASURED_VISITS = 48
 _PATIENCE = 3.0
 """Seconds that what nobody asked for waits while somebody searches."""
-_SLOW_IMPORTS = "keima.systems.registry", "keima.inference.openvino_backend"
 _BREATH = 0.3
 """Seconds it waits for a page to begin its game, once a network has become ready."""
+_SLOW_IMPORTS = "keima.systems.registry", "keima.inference.openvino_backend"
+"""What a first network needs, imported ahead of it."""
 
 
 @dataclass(eq=False)
