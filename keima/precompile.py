@@ -20,6 +20,7 @@ from keima.games.game import get_game
 from keima.games.position import Position
 from keima.games.records import PlayedGame
 from keima.jit import store
+from keima.places import on_notice
 from keima.search.forest import Forest
 from keima.search.limits import Limits
 from keima.search.root import set_root
@@ -113,7 +114,7 @@ def grow(encoding: Encoding, parameters: Parameters, position: Position) -> None
 def main(arguments: list[str]) -> int:
     """With an argument "K/N" every N-th piece of work from the K-th on; without, all of it in so many processes."""
     if arguments:
-        store.on_compile(lambda _: None)
+        on_notice(lambda _: None)
         part, of = map(int, arguments[0].split("/"))
         for system, name in list(works())[part::of]:
             work(system, name)

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 import keima
-from keima.jit import instantiate, on_compile, store
+from keima import places
+from keima.jit import instantiate, store
 from keima.jit.digest import digest_of
 from keima.jit.kernel import Kernel
 from keima.systems.alphago import inputs as alphago
@@ -121,8 +122,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The cache is empty, and in a folder of the test's."""
     monkeypatch.setattr(store.config, "CACHE_DIR", str(tmp_path / "cache"))
     store.folder_of.cache_clear()
-    monkeypatch.setattr(store, "_listeners", [])
-    monkeypatch.setattr(store, "_said", set())
+    monkeypatch.setattr(places, "_listeners", [])
+    monkeypatch.setattr(places, "_said", set())
     return tmp_path
 
 
@@ -278,12 +279,12 @@ def test_an_edit_leaves_no_old_file(module: Callable[[str], ModuleType], place: 
 
 def test_compiling_is_said_once(module: Callable[[str], ModuleType]) -> None:
     lines: list[str] = []
-    on_compile(lines.append)
+    places.on_notice(lines.append)
     made = module(SOURCE)
     made.twice(4), made.next_one(4)
     assert len(lines) == 1
     assert lines[0].startswith("compiling kernels for this machine, once")
-    store._said.clear()
+    places._said.clear()
     module(SOURCE).twice(4)
     assert len(lines) == 1, "nothing was compiled"
 
@@ -291,26 +292,28 @@ def test_compiling_is_said_once(module: Callable[[str], ModuleType]) -> None:
 def test_where_nothing_can_be_written_a_private_folder_serves(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither beside the source nor in a home: root writes everywhere, so files stand where folders would."""
     lines: list[str] = []
-    on_compile(lines.append)
+    places.on_notice(lines.append)
     (place / "__pycache__").write_text("")
     (place / "home").write_text("")
     (place / "tmp").mkdir()
     monkeypatch.setattr(store.config, "CACHE_DIR", "")
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    for name in ("XDG_CACHE_HOME", "KEIMA_CACHE"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(place / "home"))
-    monkeypatch.setattr(store.tempfile, "tempdir", str(place / "tmp"))
-    store._temporary.cache_clear()
+    monkeypatch.setattr(places.tempfile, "tempdir", str(place / "tmp"))
+    places.temporary.cache_clear()
     folder = store.folder_of(str(place / "kernels.py"))
-    assert folder.parent == place / "tmp"
+    assert folder.parents[1] == place / "tmp"
+    folder = folder.parent
     assert folder.stat().st_mode & 0o077 == 0
-    assert store.folder_of(str(place / "home" / "others.py")) == folder
-    assert len(lines) == 1, "once for all sources"
-    assert lines[0].startswith("compiled kernels cannot be kept in ")
-    assert lines[0].endswith(f"using {folder}")
+    assert store.folder_of(str(place / "home" / "others.py")).parent == folder == places.cache_folder()
+    wanted = place / "home" / ".cache" / "keima"
+    told = f"what is compiled cannot be kept in {wanted}: using {folder} (KEIMA_CACHE chooses another)"
+    assert lines == [told], "once for all that is kept"
     folder.chmod(0o777)  # someone else could have put machine code there
-    store._temporary.cache_clear()
-    assert store._temporary() != folder
-    store._temporary.cache_clear()
+    places.temporary.cache_clear()
+    assert places.temporary() != folder
+    places.temporary.cache_clear()
 
 
 def test_without_numba_kernels_are_plain_functions() -> None:

@@ -51,7 +51,7 @@ def uci(
     """
     from keima.engines.uci.engine import UciEngine
     from keima.engines.uci.options import Values
-    from keima.jit import on_compile
+    from keima.places import on_notice
 
     values = Values()
     given = {
@@ -71,7 +71,7 @@ def uci(
     out = os.dup(sys.stdout.fileno())
     with os.fdopen(out, "w", encoding="utf-8", errors="backslashreplace", newline="\n", buffering=1) as output:
         engine = UciEngine(opener, values, lambda line: output.write(line + "\n"))
-        on_compile(lambda line: engine.write(f"info string {line}"))
+        on_notice(lambda line: engine.write(f"info string {line}"))
         try:
             for line in iter(sys.stdin.buffer.readline, b""):
                 if not engine.handle(line.decode("utf-8", "replace")):

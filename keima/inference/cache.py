@@ -1,14 +1,13 @@
 """Compiled networks kept on disk, so that the second start need not trace and convert again.
 
-A file is `MAGIC`, the SHA-256 of the payload, the payload. Whatever does not match is treated as absent; a folder that
-cannot be written is no error. Files are written whole, so readers and writers in several processes do not meet.
+A file is `MAGIC`, the SHA-256 of the payload, the payload. Whatever does not match is treated as absent; a disk that
+is full is no error. Files are written whole, so readers and writers in several processes do not meet.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -19,21 +18,11 @@ import torch
 from torch import nn
 
 from keima.atomic import replacing
+from keima.places import cache_folder
 
 MAGIC = b"keima compiled network 1\n"
 LIMIT_BYTES = 2 << 30
 """The cache keeps at most this much; the files longest unused go first."""
-
-
-def cache_folder() -> Path:
-    """Where keima keeps what it can make again: `KEIMA_CACHE`, or the system's user cache folder + "keima"."""
-    if chosen := os.environ.get("KEIMA_CACHE"):
-        return Path(chosen)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "keima" / "cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "keima"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "keima"
 
 
 _ORIGIN = ("pedigree", "encoding", "onnx", "quantization")
@@ -80,7 +69,7 @@ def read(key: str) -> bytes | None:
     try:
         path = _path(key)
         data = path.read_bytes()
-    except (OSError, RuntimeError):
+    except OSError:
         return None
     with suppress(OSError):
         os.utime(path)
@@ -89,8 +78,8 @@ def read(key: str) -> bytes | None:
 
 
 def write(key: str, payload: bytes) -> None:
-    """Store `payload` under `key`, and make room for it; does nothing where the folder cannot be written."""
-    with suppress(OSError, RuntimeError):
+    """Store `payload` under `key`, and make room for it; does nothing where the disk is full."""
+    with suppress(OSError):
         path = _path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as file:
@@ -99,7 +88,6 @@ def write(key: str, payload: bytes) -> None:
 
 
 def _path(key: str) -> Path:
-    """Where `key` is kept. Raises RuntimeError on a system where the user has no home."""
     return cache_folder() / "compiled" / f"{key}.bin"
 
 

@@ -18,9 +18,8 @@ from numba.core import config
 from numpy.typing import NDArray
 
 from keima.jit.kernel import Kernel
-from keima.jit.store import on_compile
 
-__all__ = ["Record", "Records", "instantiate", "njit", "on_compile"]
+__all__ = ["Record", "Records", "instantiate", "njit"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

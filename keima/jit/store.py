@@ -2,23 +2,20 @@
 
 What came with the installation lies in `READY`, made by `keima.precompile` for a common processor. Everything
 else is kept in NUMBA_CACHE_DIR where that is set; else in `__pycache__` beside the kernel's source; where that
-cannot be written, in the user's cache folder; and where there is none, in a folder for temporary files that no one
-else can write.
+cannot be written, in keima's cache folder (`keima.places`).
 A file's name holds the digest of what the kernel runs: after an edit the old file is not looked at, and removed.
 """
 
 from __future__ import annotations
 
-import getpass
 import hashlib
 import os
 import pickle
 import platform
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -32,6 +29,7 @@ from numba.core.cpu import CPUContext
 
 from keima.jit.digest import digest_of
 from keima.jit.library import Outer
+from keima.places import cache_folder, say_once, usable, writable
 
 try:
     import fcntl
@@ -62,22 +60,6 @@ def ready_level() -> str | None:
     return name if all(has.get(feature) for feature in needed.split()) else None
 
 
-_listeners: list[Callable[[str], None]] = [partial(print, file=sys.stderr, flush=True)]
-_said: set[str] = set()
-
-
-def on_compile(tell: Callable[[str], None]) -> None:
-    """Have `tell` called, in place of a line on stderr, when kernels are compiled, or cannot be kept: each once."""
-    _listeners[:] = [tell]
-
-
-def _say(line: str) -> None:
-    if line not in _said:
-        _said.add(line)
-        for tell in _listeners:
-            tell(line)
-
-
 class Store:
     """The machine code of one kernel. Numba asks it first (`load_overload`) and tells it what was made."""
 
@@ -99,7 +81,7 @@ class Store:
         if data is None and ready_level() is not None:
             data = _read(READY / self._name(sig, (target[0], ready_level(), "")))
         if data is None:
-            _say(COMPILING)
+            say_once(COMPILING)
             return None
         code, description, environment, signature, reload_init, environments = data
         for initialize in reload_init:
@@ -144,7 +126,7 @@ class Store:
             part.replace(path)
         except OSError as error:
             part.unlink(missing_ok=True)
-            _say(f"compiled kernels cannot be kept in {path.parent}: {error.strerror}")
+            say_once(f"compiled kernels cannot be kept in {path.parent}: {error.strerror}")
 
     @contextmanager
     def one_at_a_time(self, sig: Types, context: CPUContext) -> Iterator[None]:
@@ -192,42 +174,6 @@ def _read(path: Path) -> Any:
 def folder_of(source: str) -> Path:
     """The folder for the kernels of a source file, made if need be."""
     if config.CACHE_DIR:
-        candidates = [Path(config.CACHE_DIR)]
-    else:
-        candidates = [Path(source).parent / "__pycache__"]
-        with suppress(RuntimeError):  # no home
-            home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-            candidates.append(home / "keima" / "kernels")
-    for folder in candidates:
-        if _writable(folder):
-            return folder
-    folder = _temporary()
-    places = [str(Path(__file__).parents[1]), *map(str, candidates[1:])] if not config.CACHE_DIR else [config.CACHE_DIR]
-    _say(f"compiled kernels cannot be kept in {' or '.join(places)}: using {folder}")
-    return folder
-
-
-def _writable(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError:
-        return False
-    return True
-
-
-@cache
-def _temporary() -> Path:
-    """A folder among the temporary files that is this user's alone: what lies in it is run."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = str(os.getuid()) if hasattr(os, "getuid") else "user"
-    folder = Path(tempfile.gettempdir()) / f"keima-kernels-{user}"
-    with suppress(OSError):
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-        mine = not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o077)
-        if folder.is_dir() and not folder.is_symlink() and mine:
-            return folder
-    return Path(tempfile.mkdtemp(prefix="keima-kernels-"))
+        return usable(Path(config.CACHE_DIR))
+    beside = Path(source).parent / "__pycache__"
+    return beside if writable(beside) else usable(cache_folder() / "kernels")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from keima import places
 from keima.inference import cache
 
 
@@ -52,16 +54,28 @@ def test_a_damaged_file_is_no_file(tmp_path_factory: pytest.TempPathFactory, dat
         assert cache.read("a") is None
 
 
-def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocked = tmp_path / "file"
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where temporary files lie."""
+    monkeypatch.setattr(places.tempfile, "tempdir", str(tmp_path))
+    places.temporary.cache_clear()
+    yield tmp_path
+    places.temporary.cache_clear()
+
+
+def test_for_a_folder_that_cannot_be_written_a_temporary_one_serves(
+    tmp_path_factory: pytest.TempPathFactory, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = tmp_path_factory.mktemp("blocked") / "file"
     blocked.write_text("in the way")
     monkeypatch.setenv("KEIMA_CACHE", str(blocked))
     cache.write("a", b"payload")
-    assert cache.read("a") is None
+    assert cache.read("a") == b"payload"
+    assert stored_file(elsewhere).is_relative_to(places.temporary())
     assert blocked.read_text() == "in the way"
 
 
-def test_a_user_without_home_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_home_is_no_error(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("KEIMA_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
 
@@ -70,7 +84,7 @@ def test_a_user_without_home_is_no_error(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(Path, "home", homeless)
     cache.write("a", b"payload")
-    assert cache.read("a") is None
+    assert cache.read("a") == b"payload"
 
 
 def test_the_files_longest_unused_make_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
