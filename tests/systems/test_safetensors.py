@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -241,3 +243,61 @@ def test_a_class_that_is_not_registered_is_not_written(tmp_path):
 )
 def test_safetensors_are_told_by_their_header(data, yes):
     assert looks_like_safetensors(data) is yes
+
+
+OURS = '{"keima.version":"1","keima.network":"{}"}'
+
+
+def crafted(tensors: str, metadata: str = OURS, body: bytes = b"") -> bytes:
+    """A file whose header says so."""
+    header = f'{{"__metadata__":{metadata}{tensors}}}'.encode()
+    return len(header).to_bytes(8, "little") + header + body
+
+
+def one_tensor(shape: list[int], end: int, name: str = "a") -> str:
+    return f',"{name}":{{"dtype":"F32","shape":{shape},"data_offsets":[0,{end}]}}'
+
+
+ROOM = 200 << 20
+"""What a child may take for any of the files, beyond what it had before the first."""
+
+READER = f"""if True:
+    import resource, sys, keima
+    from keima.errors import KeimaError
+    from keima.systems.files.safetensors import read_safetensors
+
+    keima.load(sys.argv[1])
+    has = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (has + {ROOM}, resource.RLIM_INFINITY))
+    for path in sys.argv[2:]:
+        try:
+            read_safetensors(path)
+        except KeimaError as error:
+            print(error)
+"""
+
+
+def test_what_a_header_claims_takes_no_memory(saved, tmp_path):
+    said = json.loads(header_of(saved.read_bytes())["__metadata__"]["keima.network"])
+    wide = json.dumps({**said, "config": {**said["config"], "channels": 1_000_000}})
+    intact = tmp_path / "intact"
+    intact.write_bytes(saved.read_bytes())
+    files = {
+        "not fully covered": crafted(one_tensor([1 << 40], 1 << 42)),
+        "overflow": crafted(one_tensor([1 << 62, 1 << 62], 0)),
+        "invalid offset": crafted(
+            "".join(one_tensor([1 << 20], 1 << 22, f"t{i}") for i in range(999)), body=bytes(1 << 22)
+        ),
+        "recursion": crafted("", '{"a":' * 500_000),
+        "keima reads up to 4,194,304": crafted("", f'{{"a":[{"{}," * 10_000_000}1]}}'),
+        "another program": crafted("", f'{{"a":[{"{}," * 1_000_000}1]}}'),
+        "expected float32 [1000000": changed(saved, **{"keima.network": wide}).read_bytes(),
+    }
+    for number, data in enumerate(files.values()):
+        (tmp_path / f"{number}").write_bytes(data)
+    paths = [str(tmp_path / f"{number}") for number in range(len(files))]
+    done = subprocess.run([sys.executable, "-c", READER, intact, *paths], capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(files), (lines, done.stderr)
+    for line, message in zip(lines, files, strict=True):
+        assert message in line

@@ -39,14 +39,15 @@ from keima.systems.network import Network, Pedigree, Quantization
 from keima.systems.registry import config_to_json, example_inputs, from_config, kind_of
 
 VERSION = "1"
-_MAX_HEADER = 100_000_000  # safetensors' own limit on the header
+_LAYOUT_MAX_HEADER = 100_000_000  # safetensors' own limit on the header
 _MAX_TENSORS = 16_384
+_MAX_HEADER = 256 * _MAX_TENSORS  # twice what they need; parsed, JSON can take 30 times its bytes of memory
 _MAX_SIDE = 19
 
 
 def looks_like_safetensors(data: bytes) -> bool:
     """Is this the beginning of a safetensors file: a header's length, then the header, a JSON object?"""
-    return len(data) > 9 and 2 <= int.from_bytes(data[:8], "little") <= _MAX_HEADER and data[8:9] == b"{"
+    return len(data) > 9 and 2 <= int.from_bytes(data[:8], "little") <= _LAYOUT_MAX_HEADER and data[8:9] == b"{"
 
 
 def write_safetensors(network: Network, path: FilePath, state: Mapping[str, Tensor] | None = None) -> None:
@@ -172,6 +173,8 @@ def _header(data: bytes) -> Data:
     if not looks_like_safetensors(data):
         raise BadWeights("not a safetensors file, or cut short within its first bytes")
     length = int.from_bytes(data[:8], "little")
+    if length > _MAX_HEADER:
+        raise BadWeights(f"a header of {length:,} bytes; keima reads up to {_MAX_HEADER:,}")
     if len(data) < 8 + length:
         raise BadWeights(f"the header should have {length:,} bytes; the file ends before")
     metadata = parse_json(data[8 : 8 + length], "header").get("__metadata__")
