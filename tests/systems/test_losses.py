@@ -153,7 +153,7 @@ def test_the_four_heads_of_the_guide(seed):
         "ownership": mean(np.nanmean((own[i] - batch.ownership[i]) ** 2) for i in range(N)),
     }
     loss = loss_for(keima.create("katago-guide", blocks=0, channels=2))
-    weights = {"policy": 1, "value": 1, "score": 0.02, "ownership": 0.15}
+    weights = {"policy": 1, "value": 1, "score": 0.002, "ownership": 0.15}
     check(loss(tensors(policy=logits, value=value, score=score, ownership=own), batch.torch()), expected, weights)
     assert loss.targets == {"policy", "value", "score", "ownership"}
 

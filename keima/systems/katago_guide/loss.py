@@ -1,6 +1,7 @@
-"""The guide's loss: policy 1, value 1, score 0.02, ownership 0.15.
+"""The guide's loss: policy 1, value 1, score 0.002, ownership 0.15.
 
-The weights are ours: the guide tells its heads only.
+The weights are ours: the guide tells its heads only. Ten times as much for the score, in points, would be as large as the
+policy's, and take from it (docs/studies/tower-studies.md).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def _terms(network: Network) -> Mapping[str, Weighted]:
     return {
         "policy": Weighted(policy_term(), 1.0, ("policy",)),
         "value": Weighted(value_term, 1.0, ("value",)),
-        "score": Weighted(_score, 0.02, ("score",)),
+        "score": Weighted(_score, 0.002, ("score",)),
         "ownership": Weighted(_ownership, 0.15, ("ownership",)),
     }
 
