@@ -57,16 +57,20 @@ def lend_matplotlib_a_folder() -> None:
         os.environ.setdefault("MPLCONFIGDIR", str(temporary() / "matplotlib"))
 
 
-def _of_the_user() -> Path:
+def home() -> Path:
+    """The user's home; `os.devnull`, where nothing can be made, in a container started under a bare number."""
     try:
-        home = Path.home()
-    except RuntimeError:  # none, and no name: a container started under a bare number
-        home = Path(os.devnull)
+        return Path.home()
+    except RuntimeError:
+        return Path(os.devnull)
+
+
+def _of_the_user() -> Path:
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local")) / "keima" / "cache"
+        return Path(os.environ.get("LOCALAPPDATA", home() / "AppData" / "Local")) / "keima" / "cache"
     if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "keima"
-    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "keima"
+        return home() / "Library" / "Caches" / "keima"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home() / ".cache") / "keima"
 
 
 @cache

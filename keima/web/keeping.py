@@ -9,11 +9,12 @@ from datetime import datetime
 from pathlib import Path
 
 from keima.atomic import replacing
+from keima.places import home
 
 
 def usual_folder() -> Path:
     """Where games are kept when no folder is named: `keima/games` among the user's state."""
-    state = os.environ.get("XDG_STATE_HOME") or (Path.home() / ".local" / "state")
+    state = os.environ.get("XDG_STATE_HOME") or (home() / ".local" / "state")
     return Path(state) / "keima" / "games"
 
 

@@ -1,7 +1,7 @@
 """The guide's loss: policy 1, value 1, score 0.002, ownership 0.15.
 
-The weights are ours: the guide tells its heads only. Ten times as much for the score, in points, would be as large as the
-policy's, and take from it (docs/studies/tower-studies.md).
+The weights are ours: the guide tells its heads only. Ten times as much for the score, in points, would be as large as
+the policy's, and take from it (docs/studies/tower-studies.md).
 """
 
 from __future__ import annotations
