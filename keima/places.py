@@ -29,8 +29,13 @@ def say_once(line: str) -> None:
 
 
 def cache_folder() -> Path:
-    """`KEIMA_CACHE`, or the user's cache folder + "keima"; a private one for temporary files where it is read-only."""
-    return usable(Path(os.environ.get("KEIMA_CACHE") or _of_the_user()))
+    """`usual_cache_folder()`; a private one for temporary files where that is read-only."""
+    return usable(usual_cache_folder())
+
+
+def usual_cache_folder() -> Path:
+    """`KEIMA_CACHE`, or the user's cache folder + "keima"; it may be read-only, or not there."""
+    return Path(os.environ.get("KEIMA_CACHE") or _of_the_user())
 
 
 def usable(folder: Path) -> Path:

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from keima.atomic import replacing
-from keima.places import cache_folder
+from keima.places import cache_folder, usual_cache_folder
 
 MAGIC = b"keima compiled network 1\n"
 LIMIT_BYTES = 2 << 30
@@ -66,8 +66,10 @@ def _describe(value: object) -> str:
 
 def read(key: str) -> bytes | None:
     """The payload stored under `key`; None when there is none, or when it is damaged or cannot be read."""
+    path = _in(usual_cache_folder(), key)  # read-only ones, as of a container's image, are read too
     try:
-        path = _path(key)
+        if not path.is_file():
+            path = _in(cache_folder(), key)
         data = path.read_bytes()
     except OSError:
         return None
@@ -80,15 +82,15 @@ def read(key: str) -> bytes | None:
 def write(key: str, payload: bytes) -> None:
     """Store `payload` under `key`, and make room for it; does nothing where the disk is full."""
     with suppress(OSError):
-        path = _path(key)
+        path = _in(cache_folder(), key)
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as file:
             file.write(MAGIC + hashlib.sha256(payload).digest() + payload)
         _make_room(path.parent, keep=path)
 
 
-def _path(key: str) -> Path:
-    return cache_folder() / "compiled" / f"{key}.bin"
+def _in(folder: Path, key: str) -> Path:
+    return folder / "compiled" / f"{key}.bin"
 
 
 def _make_room(folder: Path, keep: Path) -> None:

@@ -75,6 +75,17 @@ def test_for_a_folder_that_cannot_be_written_a_temporary_one_serves(
     assert blocked.read_text() == "in the way"
 
 
+def test_a_read_only_folder_is_read_and_not_written(
+    folder: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.write("a", b"baked")
+    monkeypatch.setattr(places, "writable", lambda at: at != folder)
+    cache.write("b", b"new")
+    assert (cache.read("a"), cache.read("b")) == (b"baked", b"new")
+    assert [path.name for path in (folder / "compiled").iterdir()] == ["a.bin"]
+    assert (places.temporary() / "compiled" / "b.bin").is_file()
+
+
 def test_a_user_without_home_is_no_error(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("KEIMA_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
