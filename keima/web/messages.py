@@ -68,6 +68,7 @@ class Mark(_Strict):
     kind: Literal["circle", "cross", "square", "triangle", "label", "arrow"]
     text: Annotated[str, Field(max_length=8)] = ""  # of a label
     to: Point | None = None  # of an arrow
+    colour: Annotated[str, Field(pattern="^[A-Z]?$")] = ""  # a letter of PGN, where it is not the kind's own
 
 
 # --- Networks ---------------------------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ def test_pgn_comes_back_with_variations_comments_and_marks(page: Page) -> None:
 
 
 def test_every_mark_comes_back_from_pgn(page: Page) -> None:
-    """Kinds are colours there, as other programs draw them; foreign colours stay what they were."""
+    """Kinds are colours there, as other programs draw them."""
     page.new("chess")
     page.ask("play", move="e2e4")
     kinds = {"a1": "circle", "b2": "cross", "c3": "triangle", "d4": "square"}
@@ -141,6 +141,23 @@ def test_every_mark_comes_back_from_pgn(page: Page) -> None:
         ("e2", "arrow", "e4", None),
     }
     assert page.ask("save")["text"] == saved
+
+
+def test_foreign_colours_stay_what_they_were(page: Page) -> None:
+    """Arrows of every colour and squares of colours without a kind, also after a mark made on the page."""
+    text = '[White "A"]\n\n1. e4 { [%csl Ra1,Cb2] [%cal Re2e4,Yd7d5,Ga1a8] } *\n'
+    assert "error" not in page.ask("load", text=text)
+    page.events.clear()
+    page.ask("go", by="end")
+    marks = page.event("position", lambda event: event["ply"] == 1 and len(event["marks"]) > 1)["marks"]
+    page.ask("marks", marks=[*marks, {"point": "h1", "kind": "arrow", "to": "h8"}])
+    game = chess.pgn.read_game(io.StringIO(page.ask("save")["text"]))
+    assert game is not None
+    node = game.next()
+    assert node is not None
+    drawn = {(chess.square_name(one.tail), chess.square_name(one.head), one.color) for one in node.arrows()}
+    assert drawn >= {("e2", "e4", "red"), ("d7", "d5", "yellow"), ("a1", "a8", "green"), ("h1", "h8", "green")}
+    assert "[%csl Ra1,Cb2]" in page.ask("save")["text"]
 
 
 def test_sgf_comes_back_whole(page: Page) -> None:

@@ -2,7 +2,8 @@
 
 A judgement stands in a move's comment as [%eval PAWNS], which lichess and other programs read, and whole as
 [%keima win=…,…]; marks as [%csl Ge4] and [%cal Ge2e4], as ChessBase writes them: their colours are circle (green),
-cross (red), triangle (yellow) and square (blue). Labels, which PGN does not know, stand in [%labels e4A].
+cross (red), triangle (yellow) and square (blue), arrows are green; a mark of another colour keeps it.
+Labels, which PGN does not know, stand in [%labels e4A].
 """
 
 from __future__ import annotations
@@ -141,23 +142,27 @@ def _take_comment(node: TreeNode, comment: str) -> None:
                 node.marks.append({"kind": "label", "point": one["point"], "text": one["text"]})
         elif name in ("csl", "cal"):
             for one in filter(None, map(_COLOURED.fullmatch, value.split(","))):
-                if one["to"]:
-                    node.marks.append({"kind": "arrow", "point": one["point"], "to": one["to"]})
-                else:
-                    node.marks.append({"kind": _COLOURS.get(one["colour"], "circle"), "point": one["point"]})
+                kind = "arrow" if one["to"] else _COLOURS.get(one["colour"], "circle")
+                mark = {"kind": kind, "point": one["point"]} | ({"to": one["to"]} if one["to"] else {})
+                node.marks.append(mark | ({"colour": one["colour"]} if one["colour"] != _colour(mark) else {}))
     node.comment = _COMMAND.sub("", comment).strip()
+
+
+def _colour(mark: Data) -> str:
+    """The letter of a mark's colour: its own, or that of its kind; arrows are green."""
+    return mark.get("colour") or next((letter for letter, kind in _COLOURS.items() if kind == mark["kind"]), "G")
 
 
 def _comment(tree: GameTree, node: TreeNode, judged: bool) -> str:
     commands = []
-    letters = {kind: letter for letter, kind in _COLOURS.items()}
-    squares = [f"{letters[mark['kind']]}{mark['point']}" for mark in node.marks if mark["kind"] in letters]
+    shapes, arrows = _COLOURS.values(), [mark for mark in node.marks if mark["kind"] == "arrow" and mark.get("to")]
+    squares = [f"{_colour(mark)}{mark['point']}" for mark in node.marks if mark["kind"] in shapes]
     named = [(mark["point"], mark.get("text", "")) for mark in node.marks if mark["kind"] == "label"]
     labels = [point + re.sub(r"[\[\]{},\s]", "", text) for point, text in named]
-    arrows = [f"G{mark['point']}{mark['to']}" for mark in node.marks if mark["kind"] == "arrow" and mark.get("to")]
+    pointed = [f"{_colour(mark)}{mark['point']}{mark['to']}" for mark in arrows]
     commands += [f"[%csl {','.join(squares)}]"] if squares else []
     commands += [f"[%labels {','.join(labels)}]"] if labels else []
-    commands += [f"[%cal {','.join(arrows)}]"] if arrows else []
+    commands += [f"[%cal {','.join(pointed)}]"] if pointed else []
     if judged and "value" in node.judged:
         sign = 1 if node.judged.get("to_play") == tree.game.sides[0] else -1
         commands.append(f"[%eval {_pawns(sign * float(node.judged['value'])):.2f}]")

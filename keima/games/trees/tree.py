@@ -26,7 +26,7 @@ class TreeNode:
     move: tuple[str, str] | None = None  # (letter of the side, name)
     setup: Setup | None = None
     comment: str = ""
-    marks: list[Data] = field(default_factory=list)  # kind, point, and of some text or to
+    marks: list[Data] = field(default_factory=list)  # kind, point, and of some text, to or colour
     judged: Data = field(default_factory=dict)  # win, draw, loss, value, lead, visits, for `to_play`, a side in words
     grade: str = ""  # of the move: "inaccuracy", "mistake", "blunder"
     # what else the record said here, as it was written (SGF: raw values by property; PGN: other NAGs as "$")
