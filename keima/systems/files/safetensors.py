@@ -241,8 +241,8 @@ def _check(network: Network, found: Mapping[str, Tensor]) -> None:
         raise BadWeights(f"{len(missing)} tensors are missing, the first {missing[0]!r}")
     if extra := sorted(set(found) - set(expected)):
         raise BadWeights(f"{len(extra)} tensors do not belong there, the first {extra[0]!r}")
-    for name, tensor in found.items():
-        wanted = expected[name]
+    for name, wanted in expected.items():
+        tensor = found[name]
         if tensor.shape != wanted.shape or tensor.dtype != wanted.dtype:
             raise BadWeights(f"{_shown(tensor)}, expected {_shown(wanted)}", place=name)
         if tensor.is_floating_point() and not math.isfinite(float(tensor.sum())) and not tensor.isfinite().all():
