@@ -98,7 +98,7 @@ class PlayedGame:
     names: tuple[str, str]  # who had the first of the game's sides, who the second
     result: str  # as the game's `Playing.result` writes it
     event: str  # what it was part of
-    number: int  # its number there
+    number: int  # its number there; 0: it has none
     opening: str  # the name of where it began
     reason: str  # how it ended, in words
     date: str  # ISO

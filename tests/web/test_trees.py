@@ -126,7 +126,9 @@ def test_every_mark_comes_back_from_pgn(page: Page) -> None:
     saved = page.ask("save")["text"]
     game = chess.pgn.read_game(io.StringIO(saved))
     assert game is not None
-    drawn = {(chess.square_name(one.tail), chess.square_name(one.head), one.color) for one in game.next().arrows()}
+    first = game.next()
+    assert first is not None
+    drawn = {(chess.square_name(one.tail), chess.square_name(one.head), one.color) for one in first.arrows()}
     colours = zip(kinds, ("green", "red", "yellow", "blue"), strict=True)
     assert drawn == {("e2", "e4", "green"), *((point, point, colour) for point, colour in colours)}
     page.ask("load", text=saved)
@@ -158,6 +160,21 @@ def test_foreign_colours_stay_what_they_were(page: Page) -> None:
     drawn = {(chess.square_name(one.tail), chess.square_name(one.head), one.color) for one in node.arrows()}
     assert drawn >= {("e2", "e4", "red"), ("d7", "d5", "yellow"), ("a1", "a8", "green"), ("h1", "h8", "green")}
     assert "[%csl Ra1,Cb2]" in page.ask("save")["text"]
+
+
+def test_marks_on_a_record_of_one_line_come_back(page: Page) -> None:
+    page.new("connect_four")
+    page.ask("play", move="d")
+    marks = [{"point": "d1", "kind": "label", "text": "A]"}, {"point": "a1", "kind": "arrow", "to": "g6"}]
+    page.ask("marks", marks=marks)
+    page.ask("comment", text="{centre}")
+    saved = page.ask("save")["text"]
+    assert "error" not in page.ask("load", text=saved)
+    page.events.clear()
+    page.ask("go", by="end")
+    position = page.event("position", lambda event: event["ply"] == 1)
+    assert (position["marks"], position["comment"]) == (marks, "{centre}")
+    assert page.ask("save")["text"] == saved
 
 
 def test_sgf_comes_back_whole(page: Page) -> None:

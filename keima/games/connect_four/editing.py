@@ -21,7 +21,7 @@ class _Editing(Editing[Position]):
     def recognises(self, text: str) -> int:
         if re.search(r'^\[(First|Second)\s+"', text, re.M):
             return 3
-        moves = re.sub(r"^\[.*\]\s*$|\{[^}]*\}|\d+\.|1-0|0-1|1/2-1/2|\*", "", text, flags=re.M).split()
+        moves = re.sub(r"^\[.*\]\s*$|\{(?:[^\\}]|\\[\s\S])*\}|\d+\.|1-0|0-1|1/2-1/2|\*", "", text, flags=re.M).split()
         return 2 if moves and all(re.fullmatch("[a-g]+", move) for move in moves) else 0
 
 

@@ -121,7 +121,7 @@ class _C4:
 
     def of_game(self, played: PlayedGame) -> GameRecord:
         names = ("Event", "Round", "Date", "First", "Second", "Opening")
-        texts = (played.event, str(played.number), played.date, *played.names, played.opening)
+        texts = (played.event, str(played.number or ""), played.date, *played.names, played.opening)
         moves = tuple(str(move) for move in played.position.moves)
         told = "; ".join(filter(None, (played.reason, *played.notes)))
         tags = {name: text for name, text in zip(names, texts, strict=True) if text}

@@ -3,16 +3,18 @@
     editing.py of a game:  EDITING = Editing(...) or one of a class of its own
 
 `Editing` serves a game that begins in one way, whose board no hand sets up, and whose records hold one line of moves:
-variations then go into comments.
+variations then go into comments, and so do marks, as [%marks kind=circle&point=d3 kind=arrow&point=a1&to=b2] in front.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from io import BytesIO
 from typing import Generic, TypeVar, cast
+from urllib.parse import parse_qsl, urlencode
 
 from keima.errors import BadPosition, BadRecord, KeimaError
 from keima.games.game import Game
@@ -22,6 +24,7 @@ from keima.games.trees.tree import GameTree, Setup, TreeNode
 from keima.plain import Data
 
 P = TypeVar("P", bound=Position)
+_MARKS = re.compile(r"\[%marks (?P<marks>[^\]]*)\]\n?")
 MOST_NODES = 100_000
 """Nodes of a record; what is beyond is left out, with a note."""
 
@@ -114,16 +117,30 @@ class Editing(Generic[P]):
             return BadRecord(error.message, source=error.source, place=error.place)
         tree.describe(record)
         node, position = tree.root, tree.start
-        tree.root.comment = record.comments.get(0, "")
+        self._take_comment(tree.root, position, record.comments.get(0, ""))
         for number, turn in enumerate(record.turns, 1):
-            child = TreeNode(turn, comment=record.comments.get(number, ""))
+            child = TreeNode(turn)
             try:
                 position = tree.position_after(position, child)
             except KeimaError as error:
                 tree.notes.append(f"move {number} ({turn[1]}) cannot be played, and what follows is left out: {error}")
                 break
+            self._take_comment(child, position, record.comments.get(number, ""))
             node = node.add(child)
         return tree
+
+    def _take_comment(self, node: TreeNode, position: Position, comment: str) -> None:
+        """Set comment and marks; marks that cannot be on this board stay words of the comment."""
+        node.comment = comment
+        if found := _MARKS.match(comment):
+            marks: list[Data] = [dict(parse_qsl(mark)) for mark in found["marks"].split()]
+            if all(self._is_mark(cast(P, position), mark) for mark in marks):
+                node.marks, node.comment = marks, comment[found.end() :]
+
+    def _is_mark(self, position: P, mark: Data) -> bool:
+        known = mark.get("kind") in self.marks and mark.keys() <= {"kind", "point", "text", "to", "colour"}
+        points = ("point", "to") if mark.get("kind") == "arrow" else ("point",)
+        return known and all(self.is_point(position, mark.get(name, "")) for name in points)
 
     def write(self, tree: GameTree, judged: bool = True) -> str:
         """The tree as a record of its game; `judged`: with what was found of its positions.
@@ -142,7 +159,7 @@ class Editing(Generic[P]):
             names=(tree.players.get(names[0], ""), tree.players.get(names[1], "")),
             result=tree.result or "*",
             event=tree.event,
-            number=1,
+            number=0,
             opening="",
             reason="",
             date=tree.date or date.today().isoformat(),
@@ -150,7 +167,8 @@ class Editing(Generic[P]):
         record = tree.game.records.of_game(played)
         comments = {}
         for number, node in enumerate(line):
-            texts = [node.comment, judgement_in_words(tree, node) if judged else ""]
+            marks = f"[%marks {' '.join(map(urlencode, node.marks))}]" if node.marks else ""
+            texts = [marks, node.comment, judgement_in_words(tree, node) if judged else ""]
             texts += [f"variation: {_line_in_words(child)}" for child in node.children[1:]]
             if any(texts):
                 comments[number] = "\n".join(filter(None, texts))

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keima.errors import BadRecord, IllegalMove
+from keima.games.connect_four.editing import EDITING
 from keima.games.connect_four.position import Position
 from keima.games.connect_four.records import RECORDS, GameRecord
 from keima.games.records import PlayedGame
+from keima.games.trees.tree import GameTree, TreeNode
 
 
 def read(text: str | bytes) -> list[GameRecord | BadRecord]:
@@ -62,6 +64,39 @@ def test_there_and_back(moves: list[str], tags: dict[str, str], comments: dict[i
     except IllegalMove:
         return
     assert read(written) == [record]
+
+
+point = st.builds(str.__add__, st.sampled_from("abcdefg"), st.sampled_from("123456"))
+shape = st.sampled_from(["circle", "cross", "square", "triangle"])
+mark = st.one_of(
+    st.fixed_dictionaries({"point": point, "kind": shape}, optional={"colour": st.sampled_from("CR")}),
+    st.fixed_dictionaries({"point": point, "kind": st.just("label"), "text": text.filter(bool)}),
+    st.fixed_dictionaries({"point": point, "kind": st.just("arrow"), "to": point}),
+)
+
+
+@given(st.lists(st.tuples(st.lists(mark, max_size=4), text), min_size=1, max_size=7))
+def test_marks_and_comments_come_back(told: list[tuple[list[dict[str, str]], str]]) -> None:
+    tree = GameTree(Position.start())
+    node = tree.root
+    for number, (marks, comment) in enumerate(told):
+        node = node.add(TreeNode(("12"[(number - 1) % 2], "d" if number < 4 else "c"))) if number else node
+        node.marks, node.comment = marks, comment
+    written = EDITING.write(tree)
+    assert bool(EDITING.recognises(written)) == (len(told) > 1)
+    (again,) = EDITING.trees(written.encode())
+    assert isinstance(again, GameTree)
+    assert [(node.marks, node.comment) for node in again.root.main_line()] == told
+
+
+@pytest.mark.parametrize(
+    "words", ["kind=star&point=d1", "kind=circle&point=h9", "kind=arrow&point=d1", "d1", "kind=circle&point=d1&x=1"]
+)
+def test_marks_that_cannot_be_stay_words(words: str) -> None:
+    (tree,) = EDITING.trees(f"d {{[%marks {words}] odd}} *".encode())
+    assert isinstance(tree, GameTree)
+    node = tree.root.children[0]
+    assert (node.marks, node.comment) == ([], f"[%marks {words}] odd")
 
 
 @pytest.mark.parametrize(
