@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from keima.errors import BadRequest, IllegalMove
 from keima.games.position import Position
 from keima.games.trees.tree import GameTree, Setup, TreeNode
-from keima.plain import Data
+from keima.plain import Data, told
 from keima.web.messages import BadMessage
 
 MOST_NODES = 100_000
@@ -327,10 +327,10 @@ class Document:
             "event": tree.event,
             "date": tree.date,
             "result": tree.result,
-            "notes": tree.notes,
+            "notes": [told(note) for note in tree.notes],
             "first": game.side(tree.start.to_play),
             "comments": {},
-            **game.editing.facts(tree.start),
+            **{name: told(fact) for name, fact in game.editing.facts(tree.start).items()},
         }
 
 

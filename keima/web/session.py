@@ -19,7 +19,7 @@ from keima.games.game import GAMES, Game
 from keima.games.position import Position
 from keima.games.positions import parse_json
 from keima.games.trees.tree import GameTree, TreeNode
-from keima.plain import Data
+from keima.plain import Data, told
 from keima.web import messages as m
 from keima.web.analysing import Analysing
 from keima.web.document import Document, position_json
@@ -270,7 +270,7 @@ class Session:
         """Read a record or a position."""
         opened = await self.aside(read_any, request.text, request.data, request.name, request.index)
         self._begin(opened.tree)
-        return {"games": opened.games, "index": opened.index, "notes": opened.tree.notes}
+        return {"games": opened.games, "index": opened.index, "notes": [told(note) for note in opened.tree.notes]}
 
     def do_save(self, request: m.Save) -> Data:
         """The tree as a record."""
@@ -451,7 +451,7 @@ class Session:
             raise m.BadMessage(str(error), "file") from None
         opened = await self.aside(read_bytes, raw, Path(request.file).name, request.index)
         self._begin(opened.tree)
-        return {"notes": opened.tree.notes}
+        return {"notes": [told(note) for note in opened.tree.notes]}
 
 
 def words(error: BaseException) -> str:

@@ -47,9 +47,19 @@ class TestLooks:
         assert page.locator("#go-play").inner_text() == "対局"
         assert page.evaluate("document.documentElement.lang") == "ja"
 
+    def test_notes_and_rules_are_worded_in_japanese(self, open_page: Opened) -> None:
+        tab = open_page()
+        with tab.page.expect_navigation():
+            tab.page.get_by_label("Language").select_option("ja")
+        tab.until("document.querySelector('#page-play select').options.length === 3")
+        rules = tab.page.locator("#page-play select:has(option[value=aga-button]) option").all_inner_texts()
+        assert {"日本", "中国", "AGA ボタン"} <= set(rules)
+        tab.load("(;SZ[9]KM[7.5];B[ee])")
+        tab.shows("棋譜にルールの記載がないため、中国ルールとします", ".toast")
+
     def test_every_text_has_its_translation(self) -> None:
         keys = [
-            set(re.findall(r'^  "?([\w. ]+?)"?: "|, "?([a-z][\w. ]*?)"?: "', (SOURCES / path).read_text(), re.M))
+            set(re.findall(r'^  "?([\w. -]+?)"?: "|, "?([a-z][\w. -]*?)"?: "', (SOURCES / path).read_text(), re.M))
             for path in ("review/page/text-en.js", "web/page/text-ja.js")
         ]
         english, japanese = ({a or b for a, b in found} for found in keys)

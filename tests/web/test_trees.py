@@ -210,7 +210,7 @@ def test_what_is_pasted_is_recognised(page: Page, text: str, first: str | None) 
 
 def test_broken_records_open_as_far_as_they_go_or_leave_the_board_alone(page: Page) -> None:
     loaded = page.ask("load", text="1. e4 e5 2. Ke5 Nf6")
-    assert "illegal san" in loaded["notes"][0]
+    assert "illegal san" in loaded["notes"][0]["text"]
     assert moves(page) == ["e2e4", "e7e5"]
     assert "neither SGF" in page.ask("load", text="what is this?")["error"]
     assert page.ask("load", data="%%%")["field"] == "data"

@@ -20,6 +20,7 @@ import chess.pgn
 from keima.errors import BadPosition, BadRecord, IllegalMove, KeimaError
 from keima.games.chess.position import Position
 from keima.games.records import PlayedGame
+from keima.plain import Note
 
 RESULTS = ("1-0", "0-1", "1/2-1/2", "*")
 LONGEST_LINE = 1 << 24
@@ -306,7 +307,8 @@ class _Builder(chess.pgn.GameBuilder[chess.pgn.Game]):
 
     def handle_error(self, error: Exception) -> None:
         if len(self.variation_stack) > 1:
-            self.notes.append(f"a variation is cut short on line {self.lines.line}: {error}")
+            words = "a variation is cut short on line {line}: {error}"
+            self.notes.append(Note(words, "note.variation", line=self.lines.line, error=error))
         elif self.broken is None:
             self.broken = (self.lines.line, str(error))
 
@@ -369,7 +371,7 @@ def _read_line(first: chess.pgn.ChildNode, board: chess.Board, notes: list[str],
     while node is not None:
         others = node.parent.variations[1:] if node is node.parent.variations[0] else []
         if others and depth >= DEEPEST_VARIATION:
-            notes.append(f"variations more than {DEEPEST_VARIATION} deep are left out")
+            notes.append(Note("variations more than {most} deep are left out", "note.deep", most=DEEPEST_VARIATION))
             others = []
         line.append(
             PlayedMove(

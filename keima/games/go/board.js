@@ -1,5 +1,5 @@
 // The Go board: wood, lines, stones, and what a network thinks of them, as one SVG.
-import { Board, COLOURS, sideName, svg, t } from "../../drawing.js";
+import { Board, COLOURS, sideName, svg, t, worded } from "../../drawing.js";
 
 const GO_COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ";
 const GO_PAD = 1.12; // from the outer lines to the board's edge
@@ -26,7 +26,7 @@ export class GoBoard extends Board {
 
   facts() {
     const { game } = this;
-    return [`${game.xsize}×${game.ysize}`, game.rules_name, t("fact.komi", { komi: game.komi }),
+    return [`${game.xsize}×${game.ysize}`, worded(game.rules_name), t("fact.komi", { komi: game.komi }),
       game.handicap && game.handicap.length ? t("fact.handicap", { n: game.handicap.length }) : null];
   }
 

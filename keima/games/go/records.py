@@ -26,7 +26,7 @@ from keima.games.go.rules import NAMED_RULES, Rules
 from keima.games.go.sgf_text import decode_text, mended, split_games
 from keima.games.go.vertices import fixed_handicap, xy_to_vertex
 from keima.games.records import PlayedGame
-from keima.plain import Data
+from keima.plain import Data, Note
 
 DEFAULT_RULES = "chinese"
 _COLOURS = {"B": "B", "W": "W", "1": "B", "2": "W", "BLACK": "B", "WHITE": "W"}
@@ -109,9 +109,7 @@ class GameRecord:
     @property
     def facts(self) -> dict[str, object]:
         """The rules in words."""
-        name = self.rules.name
-        words = {"aga": "AGA", "aga-button": "AGA button", "chinese-ogs": "Chinese (OGS)", "new-zealand": "New Zealand"}
-        return {"rules_name": f"{words.get(name, name if name.startswith('ko') else name.title())} rules"}
+        return {"rules_name": Note("{name} rules", "fact.rules", name=self.rules.words)}
 
     def start(self) -> Position:
         """The position before the first move. Raises `BadRecord`: stones set up cannot stand on the board."""
@@ -306,10 +304,13 @@ class _Reader:
         try:
             if name:
                 return Rules.parse(_RULES_NAMES.get(name.lower(), name))
-            self.notes.append(f"the record names no rules; {self.assumed_rules} assumed")
+            assumed = Rules.parse(self.assumed_rules)
+            self.notes.append(Note("the record names no rules; {rules} assumed", "note.norules", rules=assumed.words))
         except KeimaError:
-            self.notes.append(f"unknown rules RU[{written}]; {self.assumed_rules} assumed")
-        return Rules.parse(self.assumed_rules)
+            assumed = Rules.parse(self.assumed_rules)
+            words = "unknown rules RU[{written}]; {rules} assumed"
+            self.notes.append(Note(words, "note.rules", written=written, rules=assumed.words))
+        return assumed
 
     def _komi(self, root: Properties, rules: Rules, handicap: int) -> float:
         written = _text(root, "KM").strip().replace(",", ".")
@@ -317,17 +318,21 @@ class _Reader:
         try:
             komi = float(written)
         except ValueError:
-            missing = f"unreadable komi KM[{written}]" if written else "no komi in the record"
-            self.notes.append(f"{missing}; {default} assumed")
+            if written:
+                words = "unreadable komi KM[{written}]; {komi} assumed"
+                self.notes.append(Note(words, "note.komi.unreadable", written=written, komi=default))
+            else:
+                self.notes.append(Note("no komi in the record; {komi} assumed", "note.komi.missing", komi=default))
             return default
         meant = komi / 100 if abs(komi) >= 100 and komi % 5 == 0 else komi
         if abs(meant * 4) % 2 == 1:  # 3.75 stones, as China counts, are 7.5 points
             meant *= 2
         if not (abs(meant) <= 150 and (meant * 2).is_integer()):
-            self.notes.append(f"komi KM[{written}] is no whole or half number; {default} assumed")
+            words = "komi KM[{written}] is no whole or half number; {komi} assumed"
+            self.notes.append(Note(words, "note.komi.odd", written=written, komi=default))
             return default
         if meant != komi:
-            self.notes.append(f"komi KM[{written}] read as {meant}")
+            self.notes.append(Note("komi KM[{written}] read as {komi}", "note.komi.read", written=written, komi=meant))
         return meant
 
     def _handicap(
@@ -343,9 +348,11 @@ class _Reader:
         if not black and count >= 2 and moves and moves[0][0] == "W":
             black = fixed_handicap(count, size)
             if black:
-                self.notes.append(f"HA[{count}] without its stones; the usual points assumed")
+                words = "HA[{count}] without its stones; the usual points assumed"
+                self.notes.append(Note(words, "note.handicap.missing", count=count))
         if black and count and count != len(black):
-            self.notes.append(f"HA[{count}] but {len(black)} handicap stones; the stones are believed")
+            words = "HA[{count}] but {stones} handicap stones; the stones are believed"
+            self.notes.append(Note(words, "note.handicap.other", count=count, stones=len(black)))
         return black, (), ()
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from keima.errors import BadPosition
-from keima.plain import Data, Fields
+from keima.plain import Data, Fields, Note
 
 KO_RULES = ("SIMPLE", "POSITIONAL", "SITUATIONAL", "SPIGHT")
 SCORING_RULES = ("AREA", "TERRITORY")
@@ -89,6 +89,11 @@ class Rules:
         """The name of a rule set equal to this one, else the shorthand."""
         return next((name for name, rules in NAMED_RULES.items() if rules == self), str(self))
 
+    @property
+    def words(self) -> str:
+        """`name` in words: "Chinese (OGS)"."""
+        return _WORDS.get(self.name, self.name)
+
     def to_json(self) -> Data:
         """The rules as KataGo's JSON object."""
         return {key: getattr(self, name) for key, name in _JSON_FIELDS.items()}
@@ -151,6 +156,22 @@ NAMED_RULES: dict[str, Rules] = {
     "ancient-territory": Rules("SIMPLE", "TERRITORY", "ALL", suicide=False),
 }
 """KataGo's rule sets, one name for each; `Rules.parse` knows the other names too."""
+
+_WORDS = {
+    words.key.removeprefix("rules."): words
+    for words in (
+        Note("Tromp-Taylor", "rules.tromp-taylor"),
+        Note("Japanese", "rules.japanese"),
+        Note("Chinese", "rules.chinese"),
+        Note("Chinese (OGS)", "rules.chinese-ogs"),
+        Note("AGA", "rules.aga"),
+        Note("AGA button", "rules.aga-button"),
+        Note("New Zealand", "rules.new-zealand"),
+        Note("Ing", "rules.ing"),
+        Note("Stone-Scoring", "rules.stone-scoring"),
+        Note("Ancient-Territory", "rules.ancient-territory"),
+    )
+}
 
 _OTHER_NAMES = {
     "korean": "japanese",

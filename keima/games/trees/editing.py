@@ -21,7 +21,7 @@ from keima.games.game import Game
 from keima.games.position import Position
 from keima.games.records import GameRecord, PlayedGame
 from keima.games.trees.tree import GameTree, Setup, TreeNode
-from keima.plain import Data
+from keima.plain import Data, Note
 
 P = TypeVar("P", bound=Position)
 _MARKS = re.compile(r"\[%marks (?P<marks>[^\]]*)\]\n?")
@@ -106,7 +106,7 @@ class Editing(Generic[P]):
             return found
         tree = self.of_record(cast(GameRecord, found.partial))
         if isinstance(tree, GameTree):
-            tree.notes.append(f"the record is broken, and what follows is left out: {found}")
+            tree.notes.append(broken(found))
         return tree
 
     def of_record(self, record: GameRecord) -> GameTree | BadRecord:
@@ -123,7 +123,8 @@ class Editing(Generic[P]):
             try:
                 position = tree.position_after(position, child)
             except KeimaError as error:
-                tree.notes.append(f"move {number} ({turn[1]}) cannot be played, and what follows is left out: {error}")
+                words = "move {number} ({move}) cannot be played, and what follows is left out: {error}"
+                tree.notes.append(Note(words, "note.unplayable", number=number, move=turn[1], error=error))
                 break
             self._take_comment(child, position, record.comments.get(number, ""))
             node = node.add(child)
@@ -177,6 +178,11 @@ class Editing(Generic[P]):
 
 def _line_in_words(node: TreeNode) -> str:
     return " ".join(one.move[1] for one in node.main_line() if one.move)
+
+
+def broken(problem: object) -> Note:
+    """The note of a tree that ends where its record cannot be read."""
+    return Note("the record is broken, and what follows is left out: {error}", "note.broken", error=problem)
 
 
 ANALYSIS = "keima:"

@@ -27,6 +27,12 @@ export function t(key, places = {}) {
   const text = table[key] === undefined ? key : table[key];
   return text.replace(/\{(\w+)\}/g, (whole, name) => (places[name] === undefined ? whole : places[name]));
 }
+// The server's words: a text, or {text, key, values}, worded by its key where the language has that; values likewise.
+export function worded(told) {
+  if (told === null || typeof told !== "object") return told;
+  const values = Object.entries(told.values || {}).map(([name, value]) => [name, worded(value)]);
+  return table[told.key] === undefined ? told.text : t(told.key, Object.fromEntries(values));
+}
 export const sideName = (side) => capital(t(`side.${side}`));
 
 // A board draws one scene at a time:

@@ -1,6 +1,6 @@
 // A reviewed game: board, judgement, graphs and lists, every part drawn from one state. The report is this view alone;
 // the board in the browser shows it too, while a review is still being made.
-import { capital, html, percent, sideName, signed, svg, t } from "./drawing.js";
+import { capital, html, percent, sideName, signed, svg, t, worded } from "./drawing.js";
 import { Graph } from "./graphs.js";
 
 const GRADES = { good: "good", inaccuracy: "slip", mistake: "error", blunder: "blunder" };
@@ -389,7 +389,7 @@ export class ReviewView {
       html("p", { text: t(this.searched ? "about.searched" : "about.judged", { by, symmetry, visits: options.visits, preset: options.preset, seed: options.seed }) }),
       network.sha256 === undefined ? null : html("p", null, t("about.sha"), " ", html("code", { text: network.sha256 || t("about.fresh") })),
       game.source ? html("p", { text: t("about.record", { source: `${game.source}${game.index > 1 ? ` (${game.index})` : ""}`, version: review.keima }) }) : null,
-      ...(game.notes || []).map((text) => html("p", { text: t("about.note", { text }) })));
+      ...(game.notes || []).map((note) => html("p", { text: t("about.note", { text: worded(note) }) })));
     const cell = (side, value) => { const p = review.players[side]; const text = p && p.moves ? value(p) : "–"; return html("td", { text: `${text}`.includes("NaN") || text === undefined ? "–" : text }); };
     this.panel("summary").replaceChildren(
       html("table", { class: "summary" }, html("thead", null, html("tr", null, html("th", { scope: "col" }, html("span", { class: "sr", text: t("tab.summary") })), ...sides.map((side) => html("th", { scope: "col" }, this.disc(side), this.playerName(side))))),

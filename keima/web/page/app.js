@@ -1,5 +1,5 @@
 // The page: what the server has told so far, and the panels that show it. Every event tells the newest state.
-import { html, sideName, t, useTexts } from "./drawing.js";
+import { html, sideName, t, useTexts, worded } from "./drawing.js";
 import { TEXTS as ENGLISH } from "./text-en.js";
 import { TEXTS as JAPANESE } from "./text-ja.js";
 import { clockWords } from "./view.js";
@@ -270,7 +270,7 @@ class App {
   async load(what) {
     const answer = await this.ask("load", what);
     if (!answer) return null;
-    for (const note of answer.notes || []) this.tell(note);
+    for (const note of answer.notes || []) this.tell(worded(note));
     if (answer.games && answer.games.length > 1 && !what.index) this.panels.record.offer(answer.games, what);
     this.say(t("load.done", { title: (answer.games && answer.games[0] && answer.games[0].title) || "" }));
     return answer;

@@ -1,5 +1,5 @@
 // Fields of forms, each with its label.
-import { html, t } from "./drawing.js";
+import { html, t, worded } from "./drawing.js";
 
 let count = 0;
 
@@ -25,9 +25,9 @@ export const group = (title, ...children) => html("fieldset", null, html("legend
 
 // A field of a game's form (`choices` of `welcome`), and how its value is read.
 export function choiceField(choice) {
-  const translated = t(`choice.${choice.name}`), label = translated === `choice.${choice.name}` ? choice.title : translated;
+  const label = worded({ key: `choice.${choice.name}`, text: choice.title });
   if (choice.kind === "choice") {
-    const input = select(choice.values.map(([value, title]) => [String(value), title]), String(choice.default));
+    const input = select(choice.values.map(([value, text]) => [String(value), worded({ key: `${choice.name}.${value}`, text })]), String(choice.default));
     return { node: field(label, input), read: () => choice.values.find(([value]) => String(value) === input.value)[0] };
   }
   if (choice.kind === "flag") {

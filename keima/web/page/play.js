@@ -1,5 +1,5 @@
 // Play: a new game against a network, and what one may do in it.
-import { html, sideName, t } from "./drawing.js";
+import { html, sideName, t, worded } from "./drawing.js";
 import { button, choiceField, field, group, number, offer, select } from "./forms.js";
 
 // Fields that choose a network and how strongly it plays; read() gives a MOVER.
@@ -75,7 +75,7 @@ export class PlayPanel {
 
   welcomed() {
     const chosen = this.kind.value || (this.app.facts && this.app.facts.game);
-    offer(this.kind, this.app.games.map((game) => [game.name, t(`game.${game.name}`) === `game.${game.name}` ? game.title : t(`game.${game.name}`)]), chosen);
+    offer(this.kind, this.app.games.map((game) => [game.name, worded({ key: `game.${game.name}`, text: game.title })]), chosen);
     this.form();
   }
 

@@ -1,5 +1,5 @@
 // Variations: the tree of moves, what is written to it, positions set up, records loaded and saved, pictures.
-import { html, sideName, svg, t } from "./drawing.js";
+import { html, sideName, svg, t, worded } from "./drawing.js";
 import { button, field, group, offer, select } from "./forms.js";
 import { boardPng, boardSvg, download } from "./picture.js";
 
@@ -80,7 +80,7 @@ export class RecordPanel {
       this.pieces.replaceChildren(...[...info.pieces, { piece: "", title: t("record.take") }].map((one) => {
         const sign = html("span", { class: "sign" }), draw = app.pane.board.sign;
         if (draw && one.piece) draw.call(app.pane.board, sign, one.piece); else sign.textContent = one.piece || "⌫";
-        return this.toolButton(`piece:${one.piece}`, t(`setup.${one.piece}`) === `setup.${one.piece}` ? one.title : t(`setup.${one.piece}`), sign);
+        return this.toolButton(`piece:${one.piece}`, worded({ key: `setup.${one.piece}`, text: one.title }), sign);
       }));
       offer(this.turn, info.sides.map((side) => [side, sideName(side)]), app.position && app.position.to_play);
     }

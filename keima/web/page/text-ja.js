@@ -4,7 +4,7 @@ export const TEXTS = {
   "side.black": "黒", "side.white": "白", "side.first player": "先手", "side.second player": "後手",
   "unit.moves": "手", "unit.halfmoves": "手",
   "value.draw": "引き分け", "value.points": "{n} 目", "value.centipawns": "{n} センチポーン", "value.visits": "{n} 訪問", "value.wins": "{n} 手で勝ち", "value.loses": "{n} 手で負け",
-  "fact.komi": "コミ {komi}", "fact.handicap": "置石 {n}",
+  "fact.rules": "{name}ルール", "fact.komi": "コミ {komi}", "fact.handicap": "置石 {n}",
   "point.empty": "空点", "point.black": "黒石", "point.white": "白石", "point.last": "最終手", "point.ko": "コウ", "point.piece": "{side}の{piece}", "point.target": "移動できます", "point.column": "{column} 列",
   "piece.p": "ポーン", "piece.n": "ナイト", "piece.b": "ビショップ", "piece.r": "ルーク", "piece.q": "クイーン", "piece.k": "キング",
   "disc.1": "黄", "disc.2": "赤",
@@ -40,4 +40,6 @@ export const TEXTS = {
   exercises: "次の一手", "exercises.make": "この対局から出題", "exercises.one": "{n} 手目（{side}）：{loss}", "exercises.none": "大きな悪手はありませんでした。", "exercises.find": "{side}のより良い手を見つけてください。", "exercises.judging": "判定中…", "exercises.right": "正解：{move}", "exercises.good": "{move} も好手です。最善は {best}。", "exercises.wrong": "{move} は {loss} の損です。もう一度、または盤上の {best} を見てください。",
   library: "棋譜集", "library.text": "文字列", "library.player": "対局者", "library.result": "結果", "library.opening": "序盤", "library.search": "検索", "library.reading": "{n} 局（読み込み中）", "library.total": "{n} 局", "library.game": "対局", "library.date": "日付", "library.moves": "手数", "library.before": "前へ", "library.after": "次へ",
   "state.listed": "未読込", "state.loading": "読込中", "state.ready": "準備完了", "state.failed": "失敗", "networks.wait": "{names} を読み込んでいます…", "networks.path": "ネットワークのファイル", "networks.open": "開く", "networks.anyway": "それでも読み込む", "networks.measured": "毎秒 {n} 訪問", "networks.estimated": "推定 毎秒 {n} 訪問", "networks.parameters": "パラメータ {n}", "networks.details": "構造と来歴", "networks.load": "読み込む",
+  "rules.tromp-taylor": "トロンプ・テイラー", "rules.japanese": "日本", "rules.chinese": "中国", "rules.chinese-ogs": "中国（OGS）", "rules.aga": "AGA", "rules.aga-button": "AGA ボタン", "rules.new-zealand": "ニュージーランド", "rules.ing": "應氏", "rules.stone-scoring": "石数", "rules.ancient-territory": "古式（地）",
+  "note.broken": "棋譜が壊れているため、以降を省きました：{error}", "note.unplayable": "{number} 手目（{move}）は着手できないため、以降を省きました：{error}", "note.cut": "着手できない手と以降の手順を省きました：{error}", "note.most": "最初の {count} 局面だけを読み込みました", "note.norules": "棋譜にルールの記載がないため、{rules}ルールとします", "note.rules": "未知のルール RU[{written}] のため、{rules}ルールとします", "note.komi.unreadable": "コミ KM[{written}] を読み取れないため、{komi} とします", "note.komi.missing": "棋譜にコミの記載がないため、{komi} とします", "note.komi.odd": "コミ KM[{written}] は整数でも半目でもないため、{komi} とします", "note.komi.read": "コミ KM[{written}] を {komi} と解釈しました", "note.handicap.missing": "HA[{count}] に石の配置がないため、通常の位置とします", "note.handicap.other": "HA[{count}] に対し置石が {stones} 個あります。石の配置に従います", "note.variation": "{line} 行目で変化図を打ち切りました：{error}", "note.deep": "{most} 段より深い変化図は省きました",
 };

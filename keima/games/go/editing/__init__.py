@@ -28,12 +28,13 @@ from keima.games.trees.editing import (
     MOST_NODES,
     Choice,
     Editing,
+    broken,
     judgement_in_words,
     read_judgement,
     without_judgement,
 )
 from keima.games.trees.tree import GameTree, Setup, TreeNode
-from keima.plain import Data
+from keima.plain import Data, Note
 
 _MARKS = {"CR": "circle", "MA": "cross", "SQ": "square", "TR": "triangle"}
 _GRADES = {"inaccuracy": "IT", "mistake": "DO", "blunder": "BM"}
@@ -127,14 +128,14 @@ class _Editing(Editing[Position]):
 
 
 def _read(data: bytes, problem: str, source: str, index: int) -> GameTree:
-    notes = [f"the record is broken, and what follows is left out: {problem}"] if problem else []
+    notes = [broken(problem)] if problem else []
     try:
         record = parse_sgf(data, source=source, index=index)
     except BadRecord as error:
         if not isinstance(error.partial, GameRecord):
             raise
         record = error.partial
-        notes.append(f"the record is broken, and what follows is left out: {error}")
+        notes.append(broken(error))
     tree = GameTree(record.start())
     tree.describe(record)
     tree.notes += notes
@@ -156,11 +157,17 @@ def _read(data: bytes, problem: str, source: str, index: int) -> GameTree:
             except KeimaError as error:
                 cut += 1
                 if cut <= 5:
-                    tree.notes.append(f"a move that cannot be played, and what follows, is left out: {error}")
+                    tree.notes.append(
+                        Note(
+                            "a move that cannot be played, and what follows, is left out: {error}",
+                            "note.cut",
+                            error=error,
+                        )
+                    )
                 break
             made += 1
             if made > MOST_NODES:
-                tree.notes.append(f"only the first {MOST_NODES:,} nodes are read")
+                tree.notes.append(Note("only the first {count} nodes are read", "note.most", count=f"{MOST_NODES:,}"))
                 return tree
             if child.move is None and child.setup is None and node.parent is None and main and not moves:
                 _take(node, properties, points)  # more of the root
@@ -302,7 +309,11 @@ EDITING = _Editing(
     choices=(
         Choice("size", "Board", "whole", 19, 2, MAX_SIZE),
         Choice(
-            "rules", "Rules", "choice", "chinese", values=tuple((name, name.replace("-", " ")) for name in NAMED_RULES)
+            "rules",
+            "Rules",
+            "choice",
+            "chinese",
+            values=tuple((name, rules.words) for name, rules in NAMED_RULES.items()),
         ),
         Choice("komi", "Komi", "number", None, -150, 150, 0.5),
         Choice("handicap", "Handicap", "whole", 0, 0, 9),
