@@ -54,7 +54,8 @@ class TestLooks:
         tab.until("document.querySelector('#page-play select').options.length === 3")
         rules = tab.page.locator("#page-play select:has(option[value=aga-button]) option").all_inner_texts()
         assert {"日本", "中国", "AGA ボタン"} <= set(rules)
-        tab.load("(;SZ[9]KM[7.5];B[ee])")
+        tab.load("(;SZ[9]KM[750];B[ee])")
+        tab.shows("コミ KM[750] を 7.5 と解釈しました", ".toast")
         tab.shows("棋譜にルールの記載がないため、中国ルールとします", ".toast")
 
     def test_every_text_has_its_translation(self) -> None:

@@ -102,6 +102,9 @@ class App {
     if (during) this.noticeTimer = setTimeout(() => { this.notice.hidden = true; }, during);
   }
 
+  // What was taken from a bent record, and how.
+  tellNotes(answer) { if (answer && answer.notes && answer.notes.length) this.tell(answer.notes.map(worded).join(" · ")); }
+
   lineIs(open) {
     this.offline.hidden = open;
     if (open && this.facts) this.ask("state");
@@ -270,7 +273,7 @@ class App {
   async load(what) {
     const answer = await this.ask("load", what);
     if (!answer) return null;
-    for (const note of answer.notes || []) this.tell(worded(note));
+    this.tellNotes(answer);
     if (answer.games && answer.games.length > 1 && !what.index) this.panels.record.offer(answer.games, what);
     this.say(t("load.done", { title: (answer.games && answer.games[0] && answer.games[0].title) || "" }));
     return answer;

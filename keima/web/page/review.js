@@ -1,5 +1,5 @@
 // Review: a game judged while one watches, its mistakes as exercises, and the library of games.
-import { html, percent, sideName, signed, t, worded } from "./drawing.js";
+import { html, percent, sideName, signed, t } from "./drawing.js";
 import { button, field, number, offer, select } from "./forms.js";
 import { clockWords, ReviewView } from "./view.js";
 
@@ -140,7 +140,6 @@ export class ReviewPanel {
   }
 
   async take(game) {
-    const answer = await this.app.ask("open_game", { file: game.file, index: game.index });
-    for (const note of (answer && answer.notes) || []) this.app.tell(worded(note));
+    this.app.tellNotes(await this.app.ask("open_game", { file: game.file, index: game.index }));
   }
 }
