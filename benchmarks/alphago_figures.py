@@ -181,7 +181,8 @@ def value(net: str, rollout: str, path: str, playouts: int = 100) -> None:
     for name, first, end in (("all", 0, 1000), *((f"plies {k}–{k + 19}", k, k + 20) for k in range(0, 120, 20))):
         of = (plies >= first) & (plies < end)
         if of.any():
-            found = {"network": by_network, "rollouts": by_rollouts, "their mean": (by_network + by_rollouts) / 2}
+            mean = (by_network + by_rollouts) / 2
+            found = {"network": by_network, f"{playouts} rollouts": by_rollouts, "their mean": mean}
             errors = {who: np.square(values - z)[of] for who, values in found.items()}
             told = (f"{who} {e.mean():.3f} ± {1.96 * e.std() / len(e) ** 0.5:.3f}" for who, e in errors.items())
             print(f"{name}: {of.sum()} positions; {', '.join(told)}")

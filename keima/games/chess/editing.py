@@ -31,6 +31,7 @@ _COMMAND = re.compile(r"\[%(?P<name>csl|cal|labels|eval|keima) (?P<value>[^\]]*)
 _COLOURED = re.compile("(?P<colour>[A-Z])(?P<point>[a-h][1-8])(?P<to>[a-h][1-8])?")
 _LABELLED = re.compile("(?P<point>[a-h][1-8])(?P<text>.{1,8})")
 _COLOURS = {"G": "circle", "R": "cross", "Y": "triangle", "B": "square"}
+_LETTERS = {"arrow": "G", **{kind: letter for letter, kind in _COLOURS.items()}}
 _NAGS = {"inaccuracy": 6, "mistake": 2, "blunder": 4}
 
 
@@ -143,26 +144,27 @@ def _take_comment(node: TreeNode, comment: str) -> None:
         elif name in ("csl", "cal"):
             for one in filter(None, map(_COLOURED.fullmatch, value.split(","))):
                 kind = "arrow" if one["to"] else _COLOURS.get(one["colour"], "circle")
-                mark = {"kind": kind, "point": one["point"]} | ({"to": one["to"]} if one["to"] else {})
-                node.marks.append(mark | ({"colour": one["colour"]} if one["colour"] != _colour(mark) else {}))
+                colour = "" if one["colour"] == _LETTERS[kind] else one["colour"]
+                mark = {"kind": kind, "point": one["point"], "to": one["to"], "colour": colour}
+                node.marks.append({name: value for name, value in mark.items() if value})
     node.comment = _COMMAND.sub("", comment).strip()
 
 
 def _colour(mark: Data) -> str:
-    """The letter of a mark's colour: its own, or that of its kind; arrows are green."""
-    return mark.get("colour") or next((letter for letter, kind in _COLOURS.items() if kind == mark["kind"]), "G")
+    """The letter of a mark's colour: its own, or that of its kind."""
+    return mark.get("colour") or _LETTERS[mark["kind"]]
 
 
 def _comment(tree: GameTree, node: TreeNode, judged: bool) -> str:
     commands = []
-    shapes, arrows = _COLOURS.values(), [mark for mark in node.marks if mark["kind"] == "arrow" and mark.get("to")]
-    squares = [f"{_colour(mark)}{mark['point']}" for mark in node.marks if mark["kind"] in shapes]
+    squares = [f"{_colour(mark)}{mark['point']}" for mark in node.marks if mark["kind"] in _COLOURS.values()]
     named = [(mark["point"], mark.get("text", "")) for mark in node.marks if mark["kind"] == "label"]
     labels = [point + re.sub(r"[\[\]{},\s]", "", text) for point, text in named]
-    pointed = [f"{_colour(mark)}{mark['point']}{mark['to']}" for mark in arrows]
+    ends = [mark for mark in node.marks if mark["kind"] == "arrow" and mark.get("to")]
+    arrows = [f"{_colour(mark)}{mark['point']}{mark['to']}" for mark in ends]
     commands += [f"[%csl {','.join(squares)}]"] if squares else []
     commands += [f"[%labels {','.join(labels)}]"] if labels else []
-    commands += [f"[%cal {','.join(pointed)}]"] if pointed else []
+    commands += [f"[%cal {','.join(arrows)}]"] if arrows else []
     if judged and "value" in node.judged:
         sign = 1 if node.judged.get("to_play") == tree.game.sides[0] else -1
         commands.append(f"[%eval {_pawns(sign * float(node.judged['value'])):.2f}]")
