@@ -140,10 +140,11 @@ def start(rounds: int) -> None:
 
 
 class Analysis:
-    """What one page's analysis tells: evaluations by the time they were told, and how many reports came."""
+    """What one page's analysis tells: evaluations by the time they were told, and when reports came."""
 
     def __init__(self, page: Page, name: str, komi: float, every: float) -> None:
-        self.page, self.reports = page, 0
+        self.page = page
+        self.reports: list[float] = []  # when they came, of the search under way
         self.told: list[tuple[float, int]] = []
         page.send("new", game="go", setup={"komi": komi})  # another komi: no tree is kept from before
         page.send("analyse", networks=[{"network": name}], every=every, ownership=True)
@@ -157,7 +158,8 @@ class Analysis:
         if message.get("event") != "analysis":
             return False
         self.told.append((time.perf_counter(), message["entry"]["evaluations"]))
-        self.reports += message["running"]
+        if message["running"]:
+            self.reports.append(self.told[-1][0])
         return not message["running"]
 
     @property
@@ -217,7 +219,7 @@ def stream(rounds: int, seconds: float) -> None:
             alone.append(measured(server, [page], name, 5 + k, 5.0, seconds)[:2])
             *rates, (one,) = measured(server, [page], name, 25 + k, 0.1, seconds)
             watched.append((rates[0], rates[1]))
-            reports.append((one.reports - 1) / (one.told[-1][0] - one.told[0][0]))
+            reports.append((len(one.reports) - 1) / (one.reports[-1] - one.reports[0]))
         compare(f"stream, {median(reports[1:]):.1f} reports/s", alone[1:], watched[1:])
 
 
@@ -245,7 +247,7 @@ def leave(rounds: int) -> None:
             with server.page() as page:
                 page.settle()
                 one = Analysis(page, page.network("go"), 5 + k, 0.1)
-                while one.reports < 5:
+                while len(one.reports) < 5:
                     one.take(5)
                 page.socket.close()
                 left = last = time.perf_counter()
