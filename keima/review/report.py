@@ -36,7 +36,7 @@ def render_html(review: Data, index: str = "") -> str:
         "report.html",
         version=html.escape(review["keima"]),
         title=html.escape(f"{game_title(review['game'])} – keima review"),
-        back=f'<a class="back" href="{html.escape(index)}">All games</a>\n' if index else "",
+        back=f'<nav><a class="back" href="{html.escape(index)}">All games</a></nav>\n' if index else "",
         css=page_file("theme.css") + page_file("report.css"),
         js=_one_module(scripts),
         data=_embed(_pack(review)),

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is missing")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is missing")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PHONE, TABLET, DESKTOP = (390, 844, "dark"), (820, 1180, "light"), (1400, 1000, "dark")
 VIEWS = pytest.mark.parametrize("view", [PHONE, TABLET, DESKTOP], ids=["phone", "tablet", "desktop"])
@@ -132,6 +133,20 @@ class Tab:
 
 
 Opened = Callable[..., Tab]
+
+
+def violations(page: playwright.Page, state: str) -> list[str]:
+    """What axe-core finds wrong with what the page shows at each size, dark or light."""
+    found = []
+    page.evaluate(axe.Axe().axe_script)
+    for width, height, scheme in (PHONE, TABLET, DESKTOP):
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme)
+        for one in page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]:
+            for node in one["nodes"]:
+                told = " ".join(node["failureSummary"].split())
+                found.append(f"{state}, {width} {scheme}: {one['id']} {node['target']} {told}")
+    return found
 
 
 def go_point(name: str, size: int) -> tuple[float, float]:

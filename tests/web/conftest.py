@@ -87,9 +87,9 @@ def open_page(board: Served, browser: playwright.Browser) -> Iterator[Opened]:
 
     tabs: list[Tab] = []
 
-    def opened(view: tuple[int, int, str] = DESKTOP, panel: str = "play") -> Tab:
+    def opened(view: tuple[int, int, str] = DESKTOP, panel: str = "play", language: str = "en") -> Tab:
         width, height, scheme = view
-        context = browser.new_context(viewport={"width": width, "height": height}, locale="en", color_scheme=scheme)
+        context = browser.new_context(viewport={"width": width, "height": height}, locale=language, color_scheme=scheme)
         tabs.append(Tab(context.new_page(), f"http://127.0.0.1:{board.port}/#{panel}"))
         return tabs[-1]
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from itertools import product
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import keima
-from tests.web.browser import DESKTOP, IN_CHROMIUM, PANELS, PHONE, TABLET, Opened
+from keima.cli.main import app
+from tests.web.browser import IN_CHROMIUM, PANELS, Opened, playwright, violations
 
 SOURCES = Path(keima.__file__).parent
+GO = "(;GM[1]SZ[9]KM[7]PB[Ada]PW[Bo];B[ee]C[joseki]TR[cc];W[gc];B[cc](;W[cg])(;W[gg]))"
+CHESS = '[White "Ada"]\n[Black "Bo"]\n\n1. f3 e5 2. g4 {a joke} d6 *\n'
+FOUR = '[First "Ada"]\n[Second "Bo"]\n\nd d c e *\n'
 
 pytestmark = IN_CHROMIUM
 
@@ -75,16 +78,65 @@ class TestLooks:
         assert len(tab.weight) > 15
         assert sum(tab.weight.values()) <= 400_000
 
-    @pytest.mark.parametrize("view", [PHONE, TABLET, (1400, 1000, "light"), DESKTOP])
-    def test_axe_finds_no_violation(self, open_page: Opened, view: tuple[int, int, str]) -> None:
-        axe = Path(os.environ.get("KEIMA_AXE", "node_modules/axe-core/axe.min.js"))
-        if not axe.is_file():
-            pytest.skip("axe-core is missing (npm install axe-core, or KEIMA_AXE names axe.min.js)")
-        tab = open_page(view)
-        tab.page.evaluate(axe.read_text())
-        found = {}
-        for name in PANELS:
-            tab.open(name)
-            violations = tab.page.evaluate("axe.run().then((result) => result.violations)")
-            found[name] = [f"{v['id']}: {json.dumps([n['target'] for n in v['nodes']][:4])}" for v in violations]
-        assert {name: told for name, told in found.items() if told} == {}
+
+class TestAxe:
+    """axe-core finds no violation at three sizes, dark or light."""
+
+    @pytest.mark.parametrize(
+        ("language", "record"),
+        [("en", GO), ("ja", CHESS), ("en", FOUR)],
+        ids=["go", "chess in Japanese", "connect four"],
+    )
+    def test_every_panel(self, open_page: Opened, language: str, record: str) -> None:
+        """With a record, with what searches found, every fold open, with a message."""
+        tab = open_page(panel="record", language=language)
+        page = tab.page
+        tab.load(record)
+        tab.until("document.querySelector('.where small').innerText.includes('4')")
+        page.keyboard.press("End")
+        tab.at(4)
+        page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+        found = violations(page, "variations")
+        tab.open("analyse")
+        page.click("#analyse")
+        page.wait_for_selector(".found .candidate[data-move]")
+        page.click("#analyse")
+        page.locator("#page-analyse section:has(.policies) button").first.click()
+        page.wait_for_selector(".policies button")
+        found += violations(page, "analyse")
+        tab.open("review")
+        page.locator("#page-review input[type=number]").fill("8")
+        page.click("#review-start")
+        page.wait_for_selector("#report .plot")
+        tab.until("document.querySelector('#page-review progress').hidden")
+        page.evaluate("document.querySelector('#panel-all tr[data-move]').click()")
+        found += violations(page, "report")
+        page.click(".reportbox > .button")
+        page.locator("#page-review section:has(.tasks, .stack) button").first.click()
+        page.wait_for_selector("#page-review .stack > .stack > *, .verdict", state="attached")
+        found += violations(page, "review")
+        tab.open("play")
+        page.click("[data-act=hint]")
+        page.wait_for_selector("#page-play p.soft:not(:empty)")
+        found += violations(page, "play")
+        tab.load("(;GM[1]SZ[9];B[zz")
+        page.wait_for_selector(".toast:not([hidden])")
+        tab.open("networks")
+        found += violations(page, "networks and a message")
+        assert not found, "\n".join(found)
+
+    def test_reports(self, browser: playwright.Browser, tmp_path: Path) -> None:
+        """Of `keima review`: Go, chess, and the page that lists them."""
+        (tmp_path / "go.sgf").write_text(GO)
+        (tmp_path / "chess.pgn").write_text(CHESS)
+        arguments = ["review", str(tmp_path), "--visits", "8", "-o", str(tmp_path / "out")]
+        assert CliRunner().invoke(app, arguments).exit_code == 0
+        page = browser.new_page()
+        found = []
+        for name in ("go", "chess", "index"):
+            page.goto((tmp_path / "out" / f"{name}.html").as_uri())
+            for tab in page.get_by_role("tab").all() or [page.locator("body")]:
+                tab.click()
+                found += violations(page, f"{name} {tab.get_attribute('id')}")
+        page.close()
+        assert not found, "\n".join(found)
