@@ -20,6 +20,7 @@ EXAMPLES = """Examples:
   keima convert maia-1900.pb.gz maia.safetensors
   keima convert b6c96.bin.gz b6c96.onnx              (boards of any size; needs keima[export])
   keima convert b6c96.bin.gz half.onnx --precision f16
+  keima convert b6c96.bin.gz engine.onnx --engine 19 (KataGo 1.18 runs it, on boards of up to 19)
   keima convert whole.safetensors whole.onnx --precision int8     (after keima compress quantize)
   keima convert elf.txt.gz zero.safetensors --to alphago-zero
   keima convert old.pb.gz new.pb.gz --to VALUE_WDL
@@ -28,10 +29,19 @@ EXAMPLES = """Examples:
 ONNX_ENDING = ".onnx"
 
 Precision = Annotated[str, Option(help="Of an ONNX file: f32; f16, half as large; int8, where IN has numbers for it.")]
+Engine = Annotated[
+    int | None, Option(help="Write the ONNX file that the network's own engine runs, for boards of up to this size.")
+]
 To = Annotated[str | None, Option(help="Another form of the network; an unknown one lists those there are.")]
 
 
-def convert(source: common.InArgument, target: common.OutArgument, to: To = None, precision: Precision = "f32") -> None:
+def convert(
+    source: common.InArgument,
+    target: common.OutArgument,
+    to: To = None,
+    precision: Precision = "f32",
+    engine: Engine = None,
+) -> None:
     """Write a network in the format that OUT's ending names: .safetensors, .onnx, .bin.gz, .pb.gz, .txt.gz."""
     from keima.systems.files.load import save
     from keima.systems.forms import convert
@@ -42,6 +52,9 @@ def convert(source: common.InArgument, target: common.OutArgument, to: To = None
             network = convert(network, to)
         except KeimaError as refusal:
             raise refusal.at(source=source) from refusal
+    if engine is not None:
+        common.say(f"{target}: {_write_engine_graph(network, target, engine, precision)}")
+        return
     if target.lower().endswith(ONNX_ENDING):
         error = _write_onnx(network, target, precision)
         common.say(f"{target}: {network.system} network {network.pedigree.name}, {precision}; {error}")
@@ -50,6 +63,20 @@ def convert(source: common.InArgument, target: common.OutArgument, to: To = None
         raise BadRequest(f"--precision {precision} is for {ONNX_ENDING} files; {target} holds float32")
     save(network, target)
     common.say(f"{target}: {network.system} network {network.pedigree.name}")
+
+
+def _write_engine_graph(network: Network, target: str, side: int, precision: str) -> str:
+    """Write the file; what it is, in words."""
+    from keima.systems.files.contents import atomic_write
+    from keima.systems.system import system_of
+
+    system = system_of(network)
+    if system.engine_graph is None:
+        raise BadRequest(f"--engine: {system.title} has no engine that runs ONNX files of such networks")
+    if not target.lower().endswith(ONNX_ENDING):
+        raise BadRequest(f"--engine writes {ONNX_ENDING} files, not {target}")
+    atomic_write(target, system.engine_graph(network, side, precision))
+    return f"{network.pedigree.name}, {precision}, for {system.title}, boards of up to {side}×{side}"
 
 
 def _write_onnx(network: Network, target: str, precision: str) -> str:

@@ -10,6 +10,7 @@ A system is a folder with one file for each facet, imported when it is first ask
     playouts.py     PLAYOUTS: leaves played out by a fast policy
     layout.py       LAYOUT: which layers read and write which channels, for folding and pruning
     forms.py        FORMS: what else its networks can be converted to
+    engine_graph.py ENGINE_GRAPH: network, side of the board, precision → the ONNX file that its own engine runs
 
 and an `__init__.py` with `SYSTEM = System(...)`, whose docstring is the folder's table of contents. A system without
 one of them has no such file. `SYSTEMS` below is the registration; `keima.check_system` holds a system to the laws the
@@ -82,6 +83,12 @@ class System:
         """What its networks can be converted to, by name (`keima.convert`)."""
         forms: Mapping[str, Callable[[Network], Network]] = self._facet("forms", "FORMS") or {}
         return forms
+
+    @cached_property
+    def engine_graph(self) -> Callable[[Network, int, str], bytes] | None:
+        """Network, side of the largest board, precision → the ONNX file its own engine runs; None: it runs none."""
+        graph: Callable[[Network, int, str], bytes] | None = self._facet("engine_graph", "ENGINE_GRAPH")
+        return graph
 
     @cached_property
     def loss(self) -> Any:

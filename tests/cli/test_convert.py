@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import onnx
+
 import keima
 from tests.cli.conftest import Run
 
@@ -31,3 +33,16 @@ def test_a_checkpoint_becomes_a_network_that_katago_loads(run: Run) -> None:
     result = run("convert", DATA / "katago-random-nbt-human.ckpt", "human.bin.gz")
     assert result.exit_code == 0, result.stderr
     assert keima.load("human.bin.gz").input_names == ("planes", "globals", "metadata")
+
+
+def test_a_file_for_the_networks_own_engine(run: Run, chess_net: Path) -> None:
+    keima.save(keima.create("katago-b6c96", blocks=1, channels=4), "go.bin.gz")
+    result = run("convert", "go.bin.gz", "engine.onnx", "--engine", "9")
+    assert result.exit_code == 0, result.stderr
+    assert "for KataGo, boards of up to 9×9" in result.stderr + result.stdout
+    props = {each.key: each.value for each in onnx.load("engine.onnx").metadata_props}
+    assert (props["katago.build.nnXLen"], props["katago.modelVersion"]) == ("9", "15")
+    for wrong in (("go.bin.gz", "engine.bin.gz"), (chess_net, "chess.onnx")):
+        result = run("convert", *wrong, "--engine", "9")
+        assert (result.exit_code, Path(wrong[1]).exists()) == (2, False)
+        assert "--engine" in result.stderr

@@ -34,7 +34,7 @@ from torch.nn import functional as F
 from keima.errors import BadRequest, BadWeights, UnsupportedNetwork
 from keima.systems.files.contents import FilePath, Format, atomic_write, read_bytes
 from keima.systems.files.int8 import dequantized, is_packed, pack, packed, unpack
-from keima.systems.files.safetensors import blaming, build, checked, parse_json, to_metadata
+from keima.systems.files.safetensors import VERSION, blaming, build, checked, parse_json, to_metadata
 from keima.systems.layers import QuantizedConvolution, quantized
 from keima.systems.network import Network, OnnxGraph, evaluating
 from keima.systems.registry import example_inputs
@@ -58,32 +58,22 @@ def export(network: Network, precision: str = "f32") -> bytes:
         BadRequest: an unknown precision, int8 of a network that has no numbers for it, or `keima[export]` is missing.
         UnsupportedNetwork: a network that ONNX cannot express, or with weights too large for float16.
     """
-    if precision not in PRECISIONS:
-        raise BadRequest(f"unknown precision {precision!r}; an ONNX file has one of {', '.join(PRECISIONS)}")
-    _onnx()
     metadata = {
         **to_metadata(network),
         "keima.system": network.system,
         "keima.encoding": network.encoding.name,
         "keima.precision": precision,
     }
-    module = _Traced(network, precision)
-    sizes = any_size(network)
-    with _quiet():
-        try:
-            model = _draw(module, sizes)
-        except Exception as error:  # whatever the exporter may raise
-            raise UnsupportedNetwork(f"cannot be drawn as an ONNX graph: {error}") from error
+    module = Traced(network, precision)
+    examples, free = example_inputs(network, 2), _AXES
+    if any_size(network):  # height and width that differ, lest they be taken for one number
+        height, width = network.encoding.board
+        examples["planes"] = examples["planes"][:, :, : height - 1, : width - 2].contiguous()
+    else:
+        free = {0: "N"}
+    model = draw(module, examples, free)
     metadata["keima.counters"] = json.dumps(_complete(model, module.tensors()))
-    _name_axes(model, sizes)
-    model.producer_name, model.producer_version = "keima", metadata["keima.version"]
-    model.graph.name = network.pedigree.name
-    for key, value in sorted(metadata.items()):
-        model.metadata_props.add(key=key, value=value)
-    if model.ByteSize() > _MAX_BYTES:
-        raise UnsupportedNetwork(f"{model.ByteSize():,} bytes; an ONNX file holds at most 2 GiB")
-    data: bytes = model.SerializeToString(deterministic=True)
-    return data
+    return finished(model, network, metadata)
 
 
 def any_size(network: Network) -> bool:
@@ -146,10 +136,14 @@ ONNX = Format("ONNX files that keima wrote (.onnx)", looks_like_onnx, read_onnx,
 # --- Writing ----------------------------------------------------------------------------------------------------------
 
 
-class _Traced(nn.Module):
+class Traced(nn.Module):
     """A network that returns a plain tuple, as `TensorsOnly`; if wanted in int8, or in float16 between float32 ends."""
 
+    names: tuple[str, ...]  # of the outputs
+
     def __init__(self, network: Network, precision: str) -> None:
+        if precision not in PRECISIONS:
+            raise BadRequest(f"unknown precision {precision!r}; an ONNX file has one of {', '.join(PRECISIONS)}")
         super().__init__()
         self.half_inside = precision == "f16"
         self.network = _halved(network) if self.half_inside else _between(network) if precision == "int8" else network
@@ -223,17 +217,42 @@ def _halved(network: Network) -> Network:
     return half
 
 
-def _draw(module: _Traced, sizes: bool) -> onnx.ModelProto:
-    """The module's graph, what follows from shapes alone worked out, weights by their own names."""
+def draw(module: Traced, examples: Mapping[str, Tensor], free: Mapping[int, str]) -> onnx.ModelProto:
+    """The module's graph, what follows from shapes alone worked out, weights by their own names.
+
+    Args:
+        module: what to draw.
+        examples: inputs by their names in the graph, in order, two of each.
+        free: axes of the first input that may have any length, by their names; axis 0 is so in every input.
+    """
+    _onnx()
+    with _quiet():
+        try:
+            model = _drawn(module, examples, free)
+        except Exception as error:  # whatever the exporter may raise
+            raise UnsupportedNetwork(f"cannot be drawn as an ONNX graph: {error}") from error
+    _name_axes(model, free)
+    return model
+
+
+def finished(model: onnx.ModelProto, network: Network, metadata: Mapping[str, str]) -> bytes:
+    """The graph with its maker, its name and its metadata, as a file's bytes."""
+    model.producer_name, model.producer_version = "keima", VERSION
+    model.graph.name = network.pedigree.name
+    for key, value in sorted(metadata.items()):
+        model.metadata_props.add(key=key, value=value)
+    if model.ByteSize() > _MAX_BYTES:
+        raise UnsupportedNetwork(f"{model.ByteSize():,} bytes; an ONNX file holds at most 2 GiB")
+    data: bytes = model.SerializeToString(deterministic=True)
+    return data
+
+
+def _drawn(module: Traced, examples: Mapping[str, Tensor], free: Mapping[int, str]) -> onnx.ModelProto:
     from onnxscript import optimizer
 
-    network, tensors = module.network, module.tensors()
-    examples = example_inputs(network, 2)
-    if sizes:  # height and width that differ, lest they be taken for one number
-        height, width = network.encoding.board
-        examples["planes"] = examples["planes"][:, :, : height - 1, : width - 2].contiguous()
-    free = [[0, 2, 3] if sizes and name == "planes" else [0] for name in examples]
-    shapes = tuple(dict.fromkeys(axes, torch.export.Dim.DYNAMIC) for axes in free)
+    tensors = module.tensors()
+    axes = [list(free), *([0] for _ in range(len(examples) - 1))]
+    shapes = tuple(dict.fromkeys(each, torch.export.Dim.DYNAMIC) for each in axes)
     with evaluating(module):
         program = torch.onnx.export(
             module,
@@ -277,10 +296,10 @@ def _complete(model: onnx.ModelProto, tensors: Mapping[str, Tensor]) -> dict[str
     return counters
 
 
-def _name_axes(model: onnx.ModelProto, sizes: bool) -> None:
+def _name_axes(model: onnx.ModelProto, free: Mapping[int, str]) -> None:
     """N, H and W in place of the exporter's names for free axes; nothing said of shapes between."""
     planes = model.graph.input[0].type.tensor_type.shape.dim
-    names = {planes[axis].dim_param: name for axis, name in _AXES.items() if axis == 0 or sizes}
+    names = {planes[axis].dim_param: name for axis, name in free.items()}
     for value in (*model.graph.input, *model.graph.output):
         for dim in value.type.tensor_type.shape.dim:
             for old, new in names.items():

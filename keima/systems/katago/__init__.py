@@ -6,6 +6,7 @@ config.py    an architecture as data; layers.py: what blocks are made of
 loss.py      the targets of each head
 preset.py    the numbers of the search
 file.py      .bin.gz and .txt.gz, both ways, by the words of file_tokens.py
+engine_graph.py  the ONNX files that KataGo runs
 checkpoint.py  PyTorch checkpoints of its training, read only
 layout.py    which layers folding and pruning may change
 """
