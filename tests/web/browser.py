@@ -34,6 +34,12 @@ class Tab:
         page.add_init_script(
             "const Real = WebSocket; window.sockets = [];"
             "window.WebSocket = class extends Real { constructor(u) { super(u); sockets.push(this); } };"
+            "const Context = AudioContext; window.sounds = [];"
+            "window.AudioContext = class extends Context { constructor() { super(); sounds.push('made'); } };"
+            "const { start } = AudioScheduledSourceNode.prototype;"
+            "AudioScheduledSourceNode.prototype.start ="
+            " function (...at) { sounds.push('tone'); start.apply(this, at); };"
+            "HTMLMediaElement.prototype.play = function () { sounds.push('played'); };"
         )
         page.goto(address)
         page.wait_for_selector("#board svg")

@@ -131,6 +131,19 @@ class TestPlay:
         tab.button("Resign").click()
         tab.shows("Game over: B+R")
 
+    def test_sounds_are_off_until_turned_on(self, open_page: Opened) -> None:
+        tab = open_page()
+        tab.new("connect_four", "both")
+        heard: list[str] = []
+        for ply, (name, more) in enumerate([("d", []), ("d", ["made", "tone"]), ("e", ["tone"]), ("e", [])], 1):
+            if ply in (2, 4):
+                tab.button("Sounds").click()
+            tab.tap(*column(name))
+            tab.at(ply)
+            heard += more
+            tab.until(f"sounds.length >= {len(heard)}")
+            assert tab.page.evaluate("sounds") == heard
+
     def test_a_tap_is_drawn_within_50_ms(self, open_page: Opened) -> None:
         tab = open_page()
         tab.new("go", "both", Board="19")

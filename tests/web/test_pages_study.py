@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+import pytest
 
 import keima
 from keima.web.networks import Networks
@@ -88,6 +91,32 @@ class TestPeople:
             tab.shows("as 10k", ".policies")
             told = tab.page.locator(".policies").inner_text()
             assert all(f"{names[2]} as {rank}" in told for rank in ("20k", "10k", "1k", "1d", "9d"))
+            assert tab.wrong == []
+            tab.page.close()
+
+
+class TestNetworks:
+    def test_what_is_too_large_says_so_and_loads_anyway(
+        self, small_network: Path, browser: playwright.Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Here whatever has fewer than 10¹² visits a second."""
+        monkeypatch.setattr("keima.web.networks.SLOW", 1e12)
+        networks = Networks([str(small_network)], {"threads": 1}, own=False)
+        with serve(networks, Settings(kept=tmp_path)) as served:
+            tab = Tab(browser.new_page(locale="en"), f"http://127.0.0.1:{served.port}/#networks")
+            panel, about = "#page-networks", r"about ([\d.]+) visits a second on this machine, too few to play with"
+            tab.page.wait_for_selector(f"{panel} li .notice")  # it was read, and is not loaded
+            tab.page.locator(panel).get_by_role("button", name="Load", exact=True).click()
+            question = tab.page.get_by_role("dialog")
+            asked = re.search(about, question.inner_text())
+            listed = re.search(about, tab.page.locator(f"{panel} li .notice").inner_text())
+            assert asked is not None
+            assert listed is not None
+            assert asked[1] == listed[1]
+            assert f"about {float(asked[1]):.0f} visits/s here" in tab.page.locator(panel).inner_text()
+            assert "not loaded" in tab.page.locator(panel).inner_text()
+            question.get_by_role("button", name="Load it anyway").click()
+            tab.until(f"/\\bready\\b/.test(document.querySelector('{panel}').innerText)")
             assert tab.wrong == []
             tab.page.close()
 

@@ -12,12 +12,14 @@ export class NetworksPanel {
     this.node = html("section", { class: "card pad", "aria-label": t("page.networks") }, html("h2", { text: t("page.networks") }), this.list, this.form);
   }
 
+  // By its name in the list, or a file's path; what is too large is loaded after a question.
   async open(network) {
+    const slow = this.app.networks.find((one) => one.name === network && one.too_large && one.state === "listed");
+    if (slow && !(await choose(`${slow.name}: ${slow.message}`, [[true, t("networks.anyway")]]))) return;
     try {
-      await this.app.connection.ask("open_network", { network });
+      await this.app.connection.ask("open_network", { network, anyway: Boolean(slow) });
     } catch (error) {
-      if (/anyway/.test(error.message) && (await choose(error.message, [[true, t("networks.anyway")]]))) this.app.ask("open_network", { network, anyway: true });
-      else this.app.complain(error, 0);
+      this.app.complain(error, 0);
     }
   }
 
