@@ -38,11 +38,11 @@ def usual_cache_folder() -> Path:
     return Path(os.environ.get("KEIMA_CACHE") or _of_the_user())
 
 
-def usable(folder: Path) -> Path:
+def usable(folder: Path, chosen_by: str = "KEIMA_CACHE") -> Path:
     """The folder, made if need be; where it cannot be written, a private one for temporary files, which is said."""
     if writable(folder):
         return folder
-    say_once(f"what is compiled cannot be kept in {folder}: using {temporary()} (KEIMA_CACHE chooses another)")
+    say_once(f"what is compiled cannot be kept in {folder}: using {temporary()} ({chosen_by} chooses another)")
     return temporary()
 
 

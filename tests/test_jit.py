@@ -310,6 +310,11 @@ def test_where_nothing_can_be_written_a_private_folder_serves(place: Path, monke
     wanted = place / "home" / ".cache" / "keima"
     told = f"what is compiled cannot be kept in {wanted}: using {folder} (KEIMA_CACHE chooses another)"
     assert lines == [told], "once for all that is kept"
+    monkeypatch.setattr(store.config, "CACHE_DIR", str(place / "__pycache__"))  # NUMBA_CACHE_DIR
+    store.folder_of.cache_clear()
+    assert store.folder_of(str(place / "kernels.py")) == folder
+    assert lines[1:] == [f"what is compiled cannot be kept in {place / '__pycache__'}: using {folder} "
+                         "(NUMBA_CACHE_DIR chooses another)"]  # fmt: skip
     folder.chmod(0o777)  # someone else could have put machine code there
     places.temporary.cache_clear()
     assert places.temporary() != folder

@@ -11,7 +11,6 @@ from typer import Exit, Option, Typer, echo
 from keima.cli import analysis, bench, convert, eval, gtp, match, planes, recipes, review, show, uci, web
 from keima.cli.common import Group
 from keima.cli.training import compress, data, selfplay, study, train
-from keima.places import lend_matplotlib_a_folder
 
 app = Typer(
     cls=Group,
@@ -66,6 +65,5 @@ app.add_typer(compress.app, name="compress", short_help="Make a network smaller:
 def main() -> None:
     """Run the command line; never returns."""
     gc.set_threshold(50_000, 20, 50)  # importing PyTorch makes a million objects that all stay
-    lend_matplotlib_a_folder()
     atexit.register(gc.freeze)  # else the interpreter's last collection walks all of PyTorch, for most of a second
     app()

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keima.games.position import Position
+from keima.places import lend_matplotlib_a_folder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 P = TypeVar("P", bound=Position)
 LEAST_SHOWN = 0.005
@@ -52,6 +54,14 @@ class Drawing(Generic[P]):
         `ownership` is [ysize, xsize], for the side to move; None where the network has none.
         """
         raise NotImplementedError
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty picture, in inches, apart from pyplot's global state. Nothing imports Matplotlib before this does."""
+    lend_matplotlib_a_folder()
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def small_svg(columns: int, rows: int, colour: str, shapes: Iterable[str]) -> str:

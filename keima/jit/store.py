@@ -174,6 +174,6 @@ def _read(path: Path) -> Any:
 def folder_of(source: str) -> Path:
     """The folder for the kernels of a source file, made if need be."""
     if config.CACHE_DIR:
-        return usable(Path(config.CACHE_DIR))
+        return usable(Path(config.CACHE_DIR), "NUMBA_CACHE_DIR")
     beside = Path(source).parent / "__pycache__"
     return beside if writable(beside) else usable(cache_folder() / "kernels")

@@ -9,20 +9,20 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-import matplotlib
 import numpy as np
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from keima.atomic import replacing
 from keima.errors import BadRequest
-from keima.games.drawing import LEAST_SHOWN
+from keima.games.drawing import LEAST_SHOWN, new_figure
 from keima.games.game import GAMES
 from keima.games.position import Position
 from keima.inference.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ENDINGS = (".png", ".svg")
 
@@ -32,8 +32,7 @@ def picture(position: Position, evaluation: Evaluation) -> Figure:
     drawing = GAMES[position.game].drawing
     panels = drawing.panels(position, evaluation.policy, evaluation.ownership)
     aspect = drawing.aspect(position)
-    size = (5.2 * len(panels) * max(1.0, aspect), 5.7 / min(1.0, aspect))
-    figure = Figure(figsize=size, layout="constrained")
+    figure = new_figure(5.2 * len(panels) * max(1.0, aspect), 5.7 / min(1.0, aspect))
     for draw, axes in zip(panels, np.atleast_1d(figure.subplots(1, len(panels))), strict=True):
         draw(axes)
     figure.suptitle(caption(position, evaluation), fontsize=11)
@@ -42,13 +41,15 @@ def picture(position: Position, evaluation: Evaluation) -> Figure:
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write the picture as PNG or SVG, as the file's name ends, whole or not at all. Raises BadRequest."""
+    from matplotlib import rc_context
+
     suffix = Path(path).suffix.lower()
     if suffix not in ENDINGS:
         message = f"a picture ends in {' or '.join(ENDINGS)}, not {suffix or 'nothing'!r}"
         raise BadRequest(message, source=os.fspath(path))
     metadata = {"Date": None} if suffix == ".svg" else {"Software": None}
     try:
-        with matplotlib.rc_context({"svg.hashsalt": "keima", "svg.fonttype": "path"}), replacing(path) as file:
+        with rc_context({"svg.hashsalt": "keima", "svg.fonttype": "path"}), replacing(path) as file:
             figure.savefig(file, format=suffix[1:], dpi=130, metadata=metadata)
     except OSError as error:
         raise BadRequest(f"cannot write the picture: {error.strerror or error}", source=os.fspath(path)) from error
@@ -83,16 +84,16 @@ def activation_grid(activation: NDArray[np.float32], title: str = "", limit: int
     shown = images[:limit]
     columns = math.ceil(math.sqrt(len(shown)))
     rows = math.ceil(len(shown) / columns)
-    figure = Figure(figsize=(1 + 1.1 * columns, 0.8 + 1.1 * rows), layout="constrained")
+    figure = new_figure(1 + 1.1 * columns, 0.8 + 1.1 * rows)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     reach = float(np.abs(shown).max()) or 1.0
-    scale = Normalize(-reach, reach)
+    aspect: Literal["equal", "auto"] = "equal" if activation.ndim == 3 else "auto"
     for index, place in enumerate(axes):
         place.set_axis_off()
         if index < len(shown):
-            place.imshow(shown[index], cmap="RdBu_r", norm=scale, aspect="equal" if activation.ndim == 3 else "auto")
+            drawn = place.imshow(shown[index], cmap="RdBu_r", vmin=-reach, vmax=reach, aspect=aspect)
             place.set_title(str(index), fontsize=6, pad=2)
-    figure.colorbar(ScalarMappable(norm=scale, cmap="RdBu_r"), ax=list(axes), shrink=0.8)
+    figure.colorbar(drawn, ax=list(axes), shrink=0.8)
     left_out = f" (the first {limit} of {len(images)} channels)" if len(images) > limit else ""
     figure.suptitle(title + left_out, fontsize=10)
     return figure
@@ -110,10 +111,10 @@ def filter_grid(weights: NDArray[np.float32], title: str = "", limit: int = 64) 
     shown = weights[:limit, :limit]
     framed = np.pad(shown, ((0, 0), (0, 0), (0, 1), (0, 1)), constant_values=np.nan)
     image = framed.transpose(0, 2, 1, 3).reshape(framed.shape[0] * framed.shape[2], -1)
-    figure = Figure(figsize=(1.5 + 0.16 * shown.shape[1], 1 + 0.16 * shown.shape[0]), layout="constrained")
+    figure = new_figure(1.5 + 0.16 * shown.shape[1], 1 + 0.16 * shown.shape[0])
     axes = figure.subplots()
     reach = float(np.abs(shown).max()) or 1.0
-    drawn = axes.imshow(image, cmap="RdBu_r", norm=Normalize(-reach, reach), interpolation="nearest")
+    drawn = axes.imshow(image, cmap="RdBu_r", vmin=-reach, vmax=reach, interpolation="nearest")
     steps = [
         np.arange(count) * (side + 1) + side / 2 - 0.5 for count, side in zip(shown.shape[:2], kernel, strict=True)
     ]

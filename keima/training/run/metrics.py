@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keima.atomic import replacing
+from keima.games.drawing import new_figure
 from keima.plain import Data, Fields
 from keima.training.run.objective import TOTAL
 
@@ -117,9 +118,7 @@ def draw_plots(folder: str | os.PathLike[str], lines: Sequence[Fields]) -> list[
 
 
 def _figure(panels: int = 2) -> tuple[Figure, list[Axes]]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.5 * panels, 4.2), layout="constrained")
+    figure = new_figure(5.5 * panels, 4.2)
     axes = list(figure.subplots(1, panels))
     for each in axes:
         each.xaxis.set_major_formatter("{x:,g}")

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from keima.elo import Z95, Tally
 from keima.errors import BadStore
+from keima.games.drawing import new_figure
 from keima.plain import Data
 from keima.training.run.metrics import BLUE, COLOURS, GREEN, INK, ORANGE, PALE, parse_metrics, plot_losses
 from keima.training.selfplay.networks import list_networks, read_object, read_published
@@ -207,15 +208,13 @@ def draw_curve(store: Store) -> bool:
     Raises:
         BadStore: as `Store.read` and `Store.write`.
     """
-    from matplotlib.figure import Figure
-
     generations = list_networks(store)
     if not generations:
         return False
     known = [_facts(store, generation) for generation in generations]
     ratings = [read_rating(store, generation) for generation in list_ratings(store)]
     lines = parse_metrics(store.read(METRICS).decode("utf-8", "replace")) if store.exists(METRICS) else []
-    figure = Figure(figsize=(13, 8.4), layout="constrained")
+    figure = new_figure(13, 8.4)
     upper, lower = figure.subplots(2, 2)
     _draw_elo(upper[0], ratings, {each["generation"]: each["generation"] for each in known}, "generation")
     _draw_elo(upper[1], ratings, {each["generation"]: each["games"] for each in known}, "games played")

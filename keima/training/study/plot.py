@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keima.atomic import replacing
+from keima.games.drawing import new_figure
 from keima.plain import Fields
 from keima.training.run.metrics import COLOURS, INK, PALE
 from keima.training.study.record import Contents, limits_of, share_error
@@ -27,8 +28,6 @@ def draw_study(path: Path, contents: Contents) -> Path:
     Raises:
         OSError: it cannot be written.
     """
-    from matplotlib.figure import Figure
-
     shown = {name: known for name, known in contents["variants"].items() if "evaluation" in known}
     colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(shown)}
     evaluations = [known["evaluation"] for known in shown.values()]
@@ -44,7 +43,7 @@ def draw_study(path: Path, contents: Contents) -> Path:
     if limits_of(contents):
         panels.append(partial(_matches, contents=contents, shown=shown, colours=colours))
     height = 4.2 + 1.1 + 0.42 * len(shown)
-    figure = Figure(figsize=(13, height), layout="constrained")
+    figure = new_figure(13, height)
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.08)  # type: ignore[union-attr, call-arg]
     figure.suptitle(contents["title"], x=0.01, ha="left", fontsize=14, color=INK)
     halves: Any = figure.subfigures(2, 1, height_ratios=(4.2, height - 4.2))
