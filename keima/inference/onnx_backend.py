@@ -16,11 +16,13 @@ from itertools import product
 
 import numpy as np
 import torch
+from safetensors.torch import save
 
 from keima.errors import BadRequest, BadWeights
 from keima.inference import cache
 from keima.inference.backend import TorchBackend, padded, rows_per_request, source_digest, usable_cores
 from keima.systems.encoding import Array
+from keima.systems.files.int8 import pack
 from keima.systems.files.onnx_file import any_size, export, holds
 from keima.systems.layers import quantized
 from keima.systems.network import Network, OnnxGraph
@@ -156,8 +158,8 @@ def deviation(network: Network, graph: OnnxGraph) -> float:
 
 def _drawn(network: Network, precision: str) -> bytes:
     """The network's graph, from the disk where it is there."""
-    whole = quantized(network) if precision == "int8" else network
-    parts = ("onnx", cache.fingerprint(whole), torch.__version__, source_digest(__file__))
+    numbers = hashlib.sha256(save(pack(network)) if precision == "int8" else b"").digest()
+    parts = ("onnx", precision, cache.fingerprint(network), numbers, torch.__version__, source_digest(__file__))
     key = hashlib.sha256(repr(parts).encode()).hexdigest()
     model = cache.read(key)
     if model is None:
