@@ -78,7 +78,7 @@ class Tab:
         held = "() => { try { return " + expression + "; } catch { return false; } }"
         while not self.page.evaluate(held):
             assert time.monotonic() < end, expression
-            self.page.wait_for_timeout(40)
+            self.page.wait_for_timeout(20)
 
     def at(self, ply: int) -> None:
         """Wait until so many moves are played."""
@@ -90,10 +90,11 @@ class Tab:
 
     def point(self, x: float, y: float) -> tuple[float, float]:
         """A place on the board as shares of its width and height, in pixels of the window."""
-        self.page.locator("#board").scroll_into_view_if_needed()  # what is drawn in it changes with every move
-        box = self.page.locator("#board svg").bounding_box()
-        assert box is not None
-        return box["x"] + x * box["width"], box["y"] + y * box["height"]
+        left, top, width, height = self.page.evaluate(
+            "() => { const board = document.querySelector('#board svg'); board.scrollIntoView({block: 'nearest'});"
+            " const box = board.getBoundingClientRect(); return [box.left, box.top, box.width, box.height]; }"
+        )
+        return left + x * width, top + y * height
 
     def tap(self, x: float, y: float) -> None:
         """Click there on the board."""

@@ -54,10 +54,13 @@ def page(served: Served) -> Iterator[Page]:
         yield found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    import torch
+
     from tests.web.browser import SGF
 
+    torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("networks")
     for name, (kind, sizes) in NETWORKS.items():
         save(keima.create(kind, **sizes), folder / f"{name}.safetensors")

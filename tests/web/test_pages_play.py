@@ -100,6 +100,7 @@ class TestPlay:
         tab.until("document.body.classList.contains('discs')")
         tab.until("document.activeElement.id === 'board'")
         over = "document.querySelector('#page-play .status').innerText.includes('over')"
+        moved = "Number(document.querySelector('.where').firstChild.data) > "
         for ply in range(0, 42, 2):
             tab.until(f"document.querySelector('.where').firstChild.data === '{ply}' || {over}")
             if tab.page.evaluate(over):
@@ -108,7 +109,7 @@ class TestPlay:
             assert "column" in tab.words()
             keyboard.press("Enter")
             for step in ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft", "ArrowLeft", "ArrowLeft"):
-                tab.page.wait_for_timeout(150)
+                tab.until(f"{moved}{ply} || document.getElementById('live').innerText.includes('not')")
                 if "not" not in tab.words():  # the column is not full
                     break
                 keyboard.press(step)

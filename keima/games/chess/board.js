@@ -135,8 +135,8 @@ export class ChessBoard extends Board {
         root.append(svg("rect", { x, y, width: 1.003, height: 1.003, fill: "#f2c230", opacity: 0.46 }));
       }
       if (position.check === name) root.append(svg("circle", { cx: x + 0.5, cy: y + 0.5, r: 0.48, fill: "#e0352b", opacity: 0.55 }));
-      const label = { "font-size": 0.21, "font-weight": 650, fill: light ? "var(--on-light)" : "var(--on-dark)", "font-family": "inherit" };
-      if (x === 0) root.append(svg("text", { ...label, x: 0.05, y: y + 0.23, text: rank }));
+      const label = { "font-size": 0.25, "font-weight": 650, fill: light ? "var(--on-light)" : "var(--on-dark)", "font-family": "inherit" };
+      if (x === 0) root.append(svg("text", { ...label, x: 0.04, y: y + 0.25, text: rank }));
       if (y === 7) root.append(svg("text", { ...label, x: x + 0.95, y: 7.94, "text-anchor": "end", text: name[0] }));
     }
   }
@@ -217,8 +217,8 @@ export class ChessBoard extends Board {
     if (!label) return null;
     const along = Math.max(0.3, reach - head - 0.16);
     const x = x1 + along * Math.cos(angle) - aside * Math.sin(angle), y = y1 + along * Math.sin(angle) + aside * Math.cos(angle);
-    return svg("g", { "pointer-events": "none" }, svg("rect", { x: x - 0.09 - 0.065 * label.length, y: y - 0.15, width: 0.18 + 0.13 * label.length, height: 0.3, rx: 0.15, fill: colour, stroke: "#fff", "stroke-width": 0.02 }),
-      svg("text", { x, y: y + 0.078, "text-anchor": "middle", "font-size": 0.21, "font-weight": 700, fill: "#fff", text: label }));
+    return svg("g", { "pointer-events": "none" }, svg("rect", { x: x - 0.09 - 0.075 * label.length, y: y - 0.17, width: 0.18 + 0.15 * label.length, height: 0.34, rx: 0.17, fill: colour, stroke: "#fff", "stroke-width": 0.02 }),
+      svg("text", { x, y: y + 0.09, "text-anchor": "middle", "font-size": 0.25, "font-weight": 700, fill: "#fff", text: label }));
   }
 
   drawMark(root, at, mark) {

@@ -101,7 +101,7 @@ export class ConnectFourBoard extends Board {
     if (choice.best) root.append(svg("circle", { ...place, r: 0.45, fill: "none", stroke: COLOURS.best, "stroke-width": 0.07 }));
     const words = { x: place.cx, "text-anchor": "middle", fill: INK, "pointer-events": "none" };
     root.append(svg("text", { ...words, y: place.cy + (choice.under ? 0.03 : 0.1), "font-size": 0.28, "font-weight": 650, text: choice.label }));
-    if (choice.under) root.append(svg("text", { ...words, y: place.cy + 0.27, "font-size": 0.19, "font-weight": 550, text: choice.under }));
+    if (choice.under) root.append(svg("text", { ...words, y: place.cy + 0.27, "font-size": 0.22, "font-weight": 550, text: choice.under }));
   }
 
   ring(root, move, heights, colour, title) {

@@ -106,17 +106,25 @@ export class GoBoard extends Board {
     root.append(svg("path", { d: lines.join(""), stroke: "var(--wood-line)", "stroke-width": 0.035, "stroke-linecap": "square", fill: "none", opacity: 0.85 }));
     root.append(svg("rect", { x: 0, y: 0, width: width - 1, height: height - 1, fill: "none", stroke: "var(--wood-line)", "stroke-width": 0.07 }));
     for (const [x, y] of this.stars()) root.append(svg("circle", { cx: x, cy: y, r: 0.11, fill: "var(--wood-line)" }));
-    const style = { "font-size": 0.4, fill: "var(--wood-line)", "text-anchor": "middle", "font-family": "inherit" };
-    for (let x = 0; x < width; x++) {
-      for (const y of [-0.66, height - 1 + 0.96]) root.append(svg("text", { ...style, x, y, text: GO_COLUMNS[x] }));
-    }
-    for (let y = 0; y < height; y++) {
-      for (const x of [-0.82, width - 1 + 0.82]) root.append(svg("text", { ...style, x, y: y + 0.14, text: height - y }));
-    }
+    this.coordinates = svg("g", { fill: "var(--wood-line)", "text-anchor": "middle", "font-family": "inherit" });
     this.layer = svg("g");
-    root.append(this.layer);
+    root.append(this.coordinates, this.layer);
     this.root = root;
     this.place.replaceChildren(root);
+  }
+
+  // A font's size: that many points' distances, on small boards as much more as can be read, but no more than `most`.
+  font(size, most = 0.62) { return Math.min(most, Math.max(size, 11 / this.spacing)); }
+
+  drawCoordinates() {
+    const { width, height } = this, spacing = this.root.getBoundingClientRect().width / (width - 1 + 2 * GO_PAD) || 40;
+    if (spacing === this.spacing) return;
+    this.spacing = spacing;
+    const size = this.font(0.4), squeezed = size > 0.5 ? { textLength: 0.62, lengthAdjust: "spacingAndGlyphs" } : {}, parts = [];
+    for (let x = 0; x < width; x++) for (const y of [-0.66, height - 1 + 0.55 + 0.85 * size]) parts.push(svg("text", { x, y, text: GO_COLUMNS[x] }));
+    for (let y = 0; y < height; y++) for (const x of [-0.8, width - 1 + 0.8]) parts.push(svg("text", { x, y: y + 0.36 * size, ...(height - y > 9 ? squeezed : {}), text: height - y }));
+    this.coordinates.setAttribute("font-size", size);
+    this.coordinates.replaceChildren(...parts);
   }
 
   stars() {
@@ -131,6 +139,7 @@ export class GoBoard extends Board {
 
   draw(scene) {
     const { position, last, line } = scene;
+    this.drawCoordinates();
     const along = line ? this.along(position, line) : null, shown = along ? along.position : position;
     const rows = shown.stones.split("/"), layer = svg("g"), dead = new Set(scene.dead || []);
     if (scene.ownership) this.drawOwnership(layer, scene, rows, false);
@@ -178,7 +187,7 @@ export class GoBoard extends Board {
     const [x, y] = this.point(mark.at), on = rows[y][x], ink = on === "B" ? "#fff" : "#17181b";
     if (mark.kind !== "label") { this.markShape(layer, mark, (name) => this.point(name), ink, 0.25); return; }
     if (on === ".") layer.append(svg("circle", { cx: x, cy: y, r: 0.32, fill: "var(--wood)" }));
-    layer.append(svg("text", { x, y: y + 0.16, "text-anchor": "middle", "font-size": 0.46, "font-weight": 650, fill: ink, text: mark.text }));
+    layer.append(svg("text", { x, y: y + 0.36 * this.font(0.46), "text-anchor": "middle", "font-size": this.font(0.46), "font-weight": 650, fill: ink, text: mark.text }));
   }
 
   drawOwnership(layer, scene, rows, onStones) {
@@ -200,23 +209,24 @@ export class GoBoard extends Board {
       seen.add(move);
       const [x, y] = this.point(move);
       if (rows[y][x] !== (player === "black" ? "B" : "W")) continue;
-      layer.append(svg("text", { x, y: y + 0.14, "text-anchor": "middle", "font-size": number > 99 ? 0.36 : 0.42, "font-weight": at === end ? 700 : 500,
+      const size = number > 99 ? this.font(0.36, 0.47) : this.font(0.42);
+      layer.append(svg("text", { x, y: y + 0.36 * size, "text-anchor": "middle", "font-size": size, "font-weight": at === end ? 700 : 500,
         fill: at === end ? "#ff5a4f" : player === "black" ? "#f4f2ee" : "#1c1d21", text: number }));
     }
   }
 
   // The stronger the circle the more is to be said for the move; in it a label, below that another.
   drawChoices(layer, choices) {
-    const small = this.root.getBoundingClientRect().width < 24 * (this.width + 1); // then one number, large enough to be read
+    const small = this.spacing < 24, room = this.spacing > 33; // for both numbers, large enough to be read
     [...choices].reverse().forEach((choice) => {
       if (choice.move === "pass") return;
       const [x, y] = this.point(choice.move), share = Math.sqrt(choice.share);
-      layer.append(svg("circle", { cx: x, cy: y, r: choice.best || small ? 0.48 : 0.2 + 0.27 * share, fill: choice.best ? COLOURS.best : "#2f73c4", opacity: choice.best ? 0.96 : 0.45 + 0.45 * share, "data-choice": choice.move },
+      layer.append(svg("circle", { cx: x, cy: y, r: choice.best || small ? 0.48 : 0.35 + 0.12 * share, fill: choice.best ? COLOURS.best : "#2f73c4", opacity: choice.best ? 0.96 : 0.7 + 0.25 * share, "data-choice": choice.move },
         svg("title", { text: choice.words })));
       const words = { x, "text-anchor": "middle", fill: "#fff", "pointer-events": "none" };
-      const two = choice.under && !small;
-      if (choice.label !== "") layer.append(svg("text", { ...words, y: y + (two ? 0.03 : small ? 0.2 : 0.14), "font-size": small ? 0.56 : two ? 0.36 : 0.38, "font-weight": 650, text: choice.label }));
-      if (two) layer.append(svg("text", { ...words, y: y + 0.31, "font-size": 0.25, "font-weight": 550, text: choice.under }));
+      const two = room && choice.under && (choice.best || share > 0.5), size = choice.label.length > 2 ? this.font(0.38, 0.42) : this.font(0.4);
+      if (choice.label !== "") layer.append(svg("text", { ...words, y: y + (two ? -0.01 : 0.36 * size), "font-size": two ? 0.38 : size, "font-weight": 650, text: choice.label }));
+      if (two) layer.append(svg("text", { ...words, y: y + 0.31, "font-size": 0.32, "font-weight": 550, text: choice.under }));
     });
   }
 
@@ -235,7 +245,7 @@ export class GoBoard extends Board {
       const [x, y] = this.point(move), black = (index + start) % 2 === 0;
       if (rows[y][x] === ".") continue;
       layer.append(svg("circle", { cx: x, cy: y, r: 0.455, fill: "none", stroke: COLOURS.best, "stroke-width": index === 0 ? 0.1 : 0.05 }),
-        svg("text", { x, y: y + 0.15, "text-anchor": "middle", "font-size": 0.44, "font-weight": 650, fill: black ? "#fff" : "#17181b", text: index + 1 }));
+        svg("text", { x, y: y + 0.36 * this.font(0.44), "text-anchor": "middle", "font-size": this.font(0.44), "font-weight": 650, fill: black ? "#fff" : "#17181b", text: index + 1 }));
     }
   }
 

@@ -478,6 +478,7 @@ export class ReviewView {
       return this.state.shown.policy ? (this.review.positions[this.state.ply].candidates || []).find((one) => one.move === move) : null;
     };
     const box = this.part("board");
+    new ResizeObserver(() => { if (this.scene) this.board.draw(this.scene); }).observe(box); // what is written on it depends on its size
     box.addEventListener("pointermove", (event) => { if (event.pointerType === "mouse" && this.board.points === 1) this.hover(at(event), this.state.ply, "choice"); });
     box.addEventListener("pointerleave", () => this.hover(null));
     box.addEventListener("click", (event) => { const found = at(event); if (found) this.pin(found, this.state.ply, "choice"); else if (this.state.pinned) this.hideLine(); });

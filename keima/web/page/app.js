@@ -127,7 +127,7 @@ class App {
 
   async welcome(message) {
     Object.assign(this, { games: message.games, networks: message.networks, hasLibrary: message.library, local: message.local });
-    for (const game of this.games) this.boards[game.name] = this.boards[game.name] || (await import(game.board)).BOARD;
+    await Promise.all(this.games.map(async (game) => { this.boards[game.name] = (await import(game.board)).BOARD; }));
     this.each("welcomed");
     this.each("networksChanged");
   }

@@ -132,6 +132,7 @@ export class BoardPane {
 
   listen() {
     const { box } = this;
+    new ResizeObserver(() => this.draw()).observe(box); // what is written on it depends on its size
     box.addEventListener("pointerdown", (event) => {
       const point = this.board && this.board.pointAt(event);
       if (!point || event.button > 0) return;

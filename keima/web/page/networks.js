@@ -30,7 +30,7 @@ export class NetworksPanel {
       const pedigree = Object.entries(one.pedigree || {}).filter(([, value]) => value), facts = [t(`game.${one.game}`), one.system, one.parameters ? t("networks.parameters", { n: one.parameters.toLocaleString("en") }) : "", speed].filter(Boolean);
       return html("li", null, html("div", { class: "row between" }, html("h3", { text: one.name }), html("span", { class: `tag ${{ ready: "good", failed: "blunder", loading: "slip" }[one.state] || ""}`, text: t(`state.${one.state}`) })),
         html("p", { class: "soft", text: facts.join(" · ") }), one.message ? html("p", { class: "notice", text: one.message }) : null,
-        one.architecture || pedigree.length ? html("details", null, html("summary", { text: t("networks.details") }), one.architecture ? html("p", { class: "soft", text: one.architecture }) : null, html("dl", null, ...pedigree.flatMap(([name, value]) => [html("dt", { text: name }), html("dd", { text: value })]))) : null,
+        one.architecture || pedigree.length ? html("details", null, html("summary", { text: t("networks.details") }), one.architecture ? html("p", { class: "soft", text: one.architecture }) : null, html("dl", null, ...pedigree.flatMap(([name, value]) => [html("dt", { text: name.replaceAll("_", " ") }), html("dd", { text: value })]))) : null,
         ["listed", "failed"].includes(one.state) ? button(t("networks.load"), () => this.open(one.name)) : null);
     }));
   }
