@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import torch
 from click.testing import Result
 
 import keima
+from keima.cli.training import compress
 
 Run = Callable[..., Result]
 GAME = "(;GM[1]SZ[9]KM[7.5]RU[Chinese]RE[B+R];B[cc];W[gg];B[gc];W[cg];B[ee];W[ec];B[ce];W[eg];B[ge];W[dd])"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer positions to choose and compare on, speeds measured for less long."""
+    for name, number in (("_CHOSEN", 64), ("_KEPT", 128), ("_TIMED", 0.05)):
+        monkeypatch.setattr(compress, name, number)
 
 
 def test_examples(run: Run) -> None:

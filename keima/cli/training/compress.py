@@ -25,6 +25,8 @@ _COMPARED = 6
 """One batch of so many is kept aside to compare on."""
 _CHOSEN, _KEPT = 256, 512
 """Positions on which layers are chosen, and on which nothing is."""
+_TIMED = 2.0
+"""Seconds in which each precision's speed is measured."""
 _GAME, _TAKEN, _ASIDE = 100, 0.2, 512
 """Plies of a game on average, where it does not end; share of its positions taken; those of a batch are of so many."""
 
@@ -176,7 +178,7 @@ def quantize(
     network = common.open_network(source)
     stores = data or []
     wanted = positions + _CHOSEN + (0 if test else _KEPT)
-    own = _own_inputs(network)
+    own = own_inputs(network)
     batches = _inputs(network, stores, wanted) if stores else _first(own, wanted)
     compared = _inputs(network, [test], _KEPT) if test else batches[-_KEPT // _BATCH :]
     batches = batches if test else batches[: -_KEPT // _BATCH]
@@ -206,7 +208,7 @@ def quantize(
             print(f"  against {rival} at equal {name} ({limits}): {played['words']}")
 
 
-def _own_inputs(network: Network) -> Iterator[Data]:
+def own_inputs(network: Network, seed: int = 0) -> Iterator[Data]:
     """Inputs of positions from games whose moves are drawn from the network's own policy, without end; tensors."""
     import random
 
@@ -215,7 +217,7 @@ def _own_inputs(network: Network) -> Iterator[Data]:
     from keima.games.game import GAMES
     from keima.inference.evaluator import Evaluator
 
-    evaluator, draw = Evaluator(network, batch_size=_BATCH), random.Random(0)
+    evaluator, draw = Evaluator(network, batch_size=_BATCH), random.Random(seed)
     begin = GAMES[network.encoding.game].playing.start()
     found: list[Position] = []
     table = [begin] * _BATCH
@@ -266,7 +268,7 @@ def _speeds(network: Network) -> dict[str, float]:
     speeds = {}
     for precision in ("f32", "bf16", "int8"):
         with suppress(BadRequest):
-            speeds[precision] = per_second(network, batch, precision, 2.0)
+            speeds[precision] = per_second(network, batch, precision, _TIMED)
     return speeds
 
 
