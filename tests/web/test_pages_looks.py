@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 
 import keima
 from keima.cli.main import app
-from tests.web.browser import IN_CHROMIUM, PANELS, Opened, playwright, violations
+from tests.web.browser import IN_CHROMIUM, PANELS, PHONE, Opened, playwright, violations
 
 SIZES = [(390, 844), (820, 1180), (1280, 720), (1366, 640), (1920, 1080)]
 SOURCES = Path(keima.__file__).parent
@@ -19,6 +20,17 @@ CHESS = '[White "Ada"]\n[Black "Bo"]\n\n1. f3 e5 2. g4 {a joke} d6 *\n'
 FOUR = '[First "Ada"]\n[Second "Bo"]\n\nd d c e *\n'
 
 pytestmark = IN_CHROMIUM
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`keima review` of a game of Go and one of chess, both with mistakes, and the page that lists them."""
+    folder = tmp_path_factory.mktemp("reports")
+    (folder / "go.sgf").write_text("(;GM[1]SZ[9]KM[7]PB[Ada]PW[Bo];B[ee];W[ge];B[aa];W[ec];B[ii];W[cg];B[ia])")
+    (folder / "chess.pgn").write_text('[White "Ada"]\n[Black "Bo"]\n\n1. f3 e5 2. g4 d6 3. a3 Qg5 4. b3 Qxd2+ *\n')
+    result = CliRunner().invoke(app, ["review", str(folder), "--visits", "8", "-o", str(folder)])
+    assert result.exit_code == 0, result.output
+    return folder
 
 
 class TestLooks:
@@ -36,6 +48,37 @@ class TestLooks:
                     assert whole <= width
                     assert hidden <= 0
                     assert board >= min(340, width - 60)
+
+    @pytest.mark.parametrize("view", [PHONE, (1366, 640, "light")])
+    def test_nothing_is_too_small_to_read(self, open_page: Opened, view: tuple[int, int, str]) -> None:
+        """Letters have 11 pixels at least, those on a board of 19×19 too."""
+        tab = open_page(view)
+        small = (
+            "() => [...document.querySelectorAll('body :not(.sr)')].filter((one) => one.checkVisibility()"
+            " && [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim())).map((one) => ["
+            " parseFloat(getComputedStyle(one).fontSize) * (one.ownerSVGElement ? one.getScreenCTM().a : 1),"
+            " one.textContent]).filter(([size]) => size < 10.99)"
+        )
+        tab.new("go", "both")
+        tab.button("Hint").click()
+        tab.shows("Consider", "#page-play .soft")
+        for panel in PANELS:
+            assert tab.page.evaluate(small) == []
+            tab.open(panel)
+
+    def test_a_report_fits_a_laptop(self, reports: Path, browser: playwright.Browser) -> None:
+        """At a mistake: nothing of what goes with the board is outside the window, nor the list of mistakes."""
+        page = browser.new_page()
+        for name, (width, height) in product(("go", "chess"), SIZES[2:4]):
+            page.set_viewport_size({"width": width, "height": height})
+            page.goto((reports / f"{name}.html").as_uri())
+            page.locator("#panel-mistakes tr[data-move]").first.dispatch_event("click")
+            assert page.locator(".instead").is_visible()
+            for part in (".controls", "#panel-mistakes thead"):
+                box = page.locator(part).bounding_box()
+                assert box is not None
+                assert box["y"] + box["height"] <= height
+        page.close()
 
     def test_dark_light_and_japanese(self, open_page: Opened) -> None:
         tab = open_page()
@@ -125,16 +168,11 @@ class TestAxe:
         found += violations(page, "networks and a message")
         assert not found, "\n".join(found)
 
-    def test_reports(self, browser: playwright.Browser, tmp_path: Path) -> None:
-        """Of `keima review`: Go, chess, and the page that lists them."""
-        (tmp_path / "go.sgf").write_text(GO)
-        (tmp_path / "chess.pgn").write_text(CHESS)
-        arguments = ["review", str(tmp_path), "--visits", "8", "-o", str(tmp_path / "out")]
-        assert CliRunner().invoke(app, arguments).exit_code == 0
+    def test_reports(self, reports: Path, browser: playwright.Browser) -> None:
         page = browser.new_page()
         found = []
         for name in ("go", "chess", "index"):
-            page.goto((tmp_path / "out" / f"{name}.html").as_uri())
+            page.goto((reports / f"{name}.html").as_uri())
             for tab in page.get_by_role("tab").all() or [page.locator("body")]:
                 tab.click()
                 found += violations(page, f"{name} {tab.get_attribute('id')}")
