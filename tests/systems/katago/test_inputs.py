@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from keima.errors import BadRequest, UnsupportedPosition
+from keima.games.game import stack
 from keima.games.go import Position
 from keima.games.go.vertices import xy_to_vertex
 from keima.systems.katago.config import METADATA
-from keima.systems.katago.inputs import GLOBALS, PLANES, KataGoEncoding, encode_katago, komi_wave
+from keima.systems.katago.inputs import GLOBALS, PLANES, KataGoEncoding, komi_wave
 from keima.systems.katago.metadata import METADATA_TABLE, metadata_row, parse_profile
 from tests.games.go.go_drawing import position_of
 
@@ -203,9 +204,10 @@ def test_planes_globals_and_legal_moves_are_those_katago_writes() -> None:
     compared = 0
     for case in cases:
         position = position_of_case(case)
-        planes = np.full((1, 22, position.ysize, position.xsize), np.nan, np.float32)
-        row = np.full((1, 19), np.nan, np.float32)
-        encode_katago(position.record, np.zeros(1, np.int64), planes, row, case["pass_alive_suicide"])
+        encoding = KataGoEncoding(pass_alive_suicide=case["pass_alive_suicide"])
+        batch = encoding.room(1, encoding.shape(position, 0))
+        encoding.write(stack([position]), np.zeros(1, np.int64), batch)  # SPIGHT too: no `check`
+        planes, row = batch.inputs["planes"], batch.inputs["globals"]
         if row[0, 14] and (case["conservative_pass"] or case["passing_hacks"]):
             continue  # KataGo was told to show a pass that ends the game as one that does not
         compared += 1
