@@ -12,8 +12,10 @@ import openvino
 import pytest
 
 import keima
+from keima.compress.quantize import quantize
 from keima.errors import BadRequest
 from keima.systems.katago.engine_graph import engine_graph
+from keima.systems.layers import quantized
 from tests.systems.katago.katago_tiny import tiny
 from tests.systems.laws import answers, random_inputs
 
@@ -92,6 +94,24 @@ def test_katagos_contract_and_the_answers_of_boards_alone(name: str, tmp_path: P
             ]
             for found, right in pairs:
                 np.testing.assert_allclose(found, right, rtol=0, atol=2e-5 * max(1.0, np.abs(right).max()))
+
+
+@pytest.mark.slow
+def test_int8(tmp_path: Path) -> None:
+    plain = tiny("v8-residual")
+    network = quantize(plain, [random_inputs(plain, 8, SIDE, seed=number) for number in range(3)])
+    (tmp_path / "engine.onnx").write_bytes(engine_graph(network, SIDE, "int8"))
+    inputs = random_inputs(network, 4, SIDE, seed=50)
+    exact, rounded = answers(plain, inputs), answers(quantized(network), inputs)
+    session = onnxruntime.InferenceSession(tmp_path / "engine.onnx", providers=["CPUExecutionProvider"])
+    rows = inputs["globals"].numpy()[:, :, None, None]
+    feeds = {
+        "InputSpatial": inputs["planes"].numpy(),
+        "InputGlobal": rows,
+        "InputMask": np.ones((4, 1, 9, 9), np.float32),
+    }
+    (value,) = session.run(["OutputValue"], feeds)
+    assert np.abs(value[:, :, 0, 0] - rounded["value"]).mean() < np.abs(exact["value"] - rounded["value"]).mean() / 4
 
 
 def test_what_katago_does_not_take_is_refused() -> None:
