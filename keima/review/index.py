@@ -47,7 +47,7 @@ def _row(result: Result) -> str:
     link = f'<a href="{html.escape(result.page.name)}">{html.escape(game_title(game))}</a>'
     cells = [
         (GAMES[game["game"]].drawing.thumbnail(review["positions"][-1]), ""),
-        (name, ""),
+        (name, _file_name(result)),
         (link + problem, game_title(game)),
         (html.escape(game.get("date", "")), game.get("date", "")),
         (html.escape(game["result"]), game["result"]),

@@ -80,6 +80,17 @@ class TestLooks:
                 assert box["y"] + box["height"] <= height
         page.close()
 
+    def test_a_phone_keeps_the_board_in_sight(self, reports: Path, browser: playwright.Browser) -> None:
+        page = browser.new_page(viewport={"width": 390, "height": 844})
+        page.goto((reports / "go.html").as_uri())
+        page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        box = page.locator("[data-part=board] svg").bounding_box()
+        assert box is not None
+        assert page.evaluate("scrollY") > 100
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] < 600
+        page.close()
+
     def test_dark_light_and_japanese(self, open_page: Opened) -> None:
         tab = open_page()
         page = tab.page

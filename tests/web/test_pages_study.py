@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import cycle
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import keima
+from keima.cli.main import app
 from keima.web.networks import Networks
 from keima.web.server import Settings
 from tests.web.browser import IN_CHROMIUM, SGF, START, VIEWS, Opened, Tab, go_point, playwright, square
@@ -118,6 +121,8 @@ class TestNetworks:
             assert "not loaded" in tab.page.locator(panel).inner_text()
             question.get_by_role("button", name="Load it anyway").click()
             tab.until(f"/\\bready\\b/.test(document.querySelector('{panel}').innerText)")
+            tab.page.get_by_text("Architecture and pedigree").click()
+            assert "ConnectFourNetwork" in tab.page.locator(panel).inner_text()
             assert tab.wrong == []
             tab.page.close()
 
@@ -171,6 +176,18 @@ class TestVariations:
             assert b"var(" not in data
         assert "AW[dp]" in tab.saved()
 
+    def test_two_thousand_moves(self, open_page: Opened) -> None:
+        tab = open_page(panel="record")
+        rows = "abcdefghijklmnopqrs"
+        apart = [rows[n // 19] + rows[n % 19] for n in range(0, 361, 2)]  # no two side by side
+        moves = [apart[k // 12] if k % 12 == 0 else "" for k in range(2000)]
+        tab.load(f"(;SZ[19]{''.join(f';{side}[{move}]' for side, move in zip(cycle('BW'), moves))})")
+        tab.until("document.querySelector('.where small').innerText.includes('2000')")
+        tab.page.keyboard.press("End")
+        tab.at(2000)
+        tab.page.keyboard.press("PageUp")
+        tab.at(1990)
+
     def test_a_broken_file_gets_a_message(self, open_page: Opened) -> None:
         tab = open_page()
         tab.load("(;GM[1]SZ[9];B[zz")
@@ -217,3 +234,34 @@ class TestReview:
         tab.button("Search").click()
         tab.page.get_by_role("button", name="Ada").first.click()
         tab.until("document.querySelector('.where small').innerText.includes('5')")
+
+    def test_a_report_plays_its_variations_and_sorts_its_lists(
+        self, browser: playwright.Browser, tmp_path: Path
+    ) -> None:
+        """The better move stands on the board; its variation moves pieces; all moves sort by what they lost."""
+        (tmp_path / "a.pgn").write_text('[White "Ada"]\n\n1. f3 e5 2. g4 d6 3. a3 Qg5 4. b3 Qxd2+ *\n')
+        (tmp_path / "b.pgn").write_text('[White "Bo"]\n\n1. e4 *\n')
+        assert CliRunner().invoke(app, ["review", str(tmp_path), "--visits", "8", "-o", str(tmp_path)]).exit_code == 0
+        page = browser.new_page()
+        page.goto((tmp_path / "a.html").as_uri())
+        page.locator("#panel-mistakes tr[data-move]").first.click()
+        board = "document.querySelector('[data-part=board]').innerHTML"
+        assert "better" in page.locator("[data-part=legend]").inner_text()
+        before = page.evaluate(board)
+        page.locator(".instead .candidate[data-candidate]").first.click()
+        shown = page.evaluate(board)
+        page.keyboard.press("]")
+        assert len({before, shown, page.evaluate(board)}) == 3
+        page.get_by_role("tab", name="All moves").click()
+        page.locator("#panel-all").get_by_role("button", name="Chances").click()
+        losses = page.locator("#panel-all td:nth-child(3)").all_inner_texts()
+        numbers = [float(text.replace("−", "-")) for text in losses]
+        assert len(numbers) == 8
+        assert numbers == sorted(numbers)
+        page.get_by_role("link", name="All games").click()
+        rows = page.locator("tbody tr")
+        for order, first in (("ascending", "a.pgn"), ("descending", "b.pgn")):
+            page.get_by_role("button", name="File").click()
+            assert page.locator(f"th[aria-sort={order}]").count() == 1
+            assert first in rows.first.inner_text()
+        page.close()
