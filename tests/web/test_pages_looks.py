@@ -49,8 +49,9 @@ class TestLooks:
                     assert hidden <= 0
                     assert board >= min(340, width - 60)
 
-    @pytest.mark.parametrize("view", [PHONE, (1366, 640, "light")])
-    def test_nothing_is_too_small_to_read(self, open_page: Opened, view: tuple[int, int, str]) -> None:
+    @pytest.mark.parametrize("game", ["go", "chess", "connect_four"])
+    @pytest.mark.parametrize("view", [PHONE, (1366, 640, "light")], ids=["phone", "laptop"])
+    def test_nothing_is_too_small_to_read(self, open_page: Opened, view: tuple[int, int, str], game: str) -> None:
         """Letters have 11 pixels at least, those on a board of 19×19 too."""
         tab = open_page(view)
         small = (
@@ -59,7 +60,7 @@ class TestLooks:
             " parseFloat(getComputedStyle(one).fontSize) * (one.ownerSVGElement ? one.getScreenCTM().a : 1),"
             " one.textContent]).filter(([size]) => size < 10.99)"
         )
-        tab.new("go", "both")
+        tab.new(game, "both")
         tab.button("Hint").click()
         tab.shows("Consider", "#page-play .soft")
         for panel in PANELS:

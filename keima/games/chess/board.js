@@ -127,7 +127,11 @@ export class ChessBoard extends Board {
     this.place.replaceChildren(root);
   }
 
+  // A font's size in squares; on small boards as much more as can be read.
+  font(size) { return Math.min(0.26, Math.max(size, 88.5 / (this.place.clientWidth || 800))); }
+
   drawSquares(root, at, last, position) {
+    const size = this.font(0.17);
     for (let rank = 1; rank <= 8; rank++) for (let file = 0; file < 8; file++) {
       const name = FILES[file] + rank, [x, y] = at(name), light = (file + rank) % 2 === 0;
       root.append(svg("rect", { x, y, width: 1.003, height: 1.003, fill: light ? "var(--light-square)" : "var(--dark-square)" }));
@@ -135,8 +139,8 @@ export class ChessBoard extends Board {
         root.append(svg("rect", { x, y, width: 1.003, height: 1.003, fill: "#f2c230", opacity: 0.46 }));
       }
       if (position.check === name) root.append(svg("circle", { cx: x + 0.5, cy: y + 0.5, r: 0.48, fill: "#e0352b", opacity: 0.55 }));
-      const label = { "font-size": 0.25, "font-weight": 650, fill: light ? "var(--on-light)" : "var(--on-dark)", "font-family": "inherit" };
-      if (x === 0) root.append(svg("text", { ...label, x: 0.04, y: y + 0.25, text: rank }));
+      const label = { "font-size": size, "font-weight": 650, fill: light ? "var(--on-light)" : "var(--on-dark)", "font-family": "inherit" };
+      if (x === 0) root.append(svg("text", { ...label, x: 0.04, y: y + 0.03 + 0.85 * size, text: rank }));
       if (y === 7) root.append(svg("text", { ...label, x: x + 0.95, y: 7.94, "text-anchor": "end", text: name[0] }));
     }
   }
@@ -218,7 +222,7 @@ export class ChessBoard extends Board {
     const along = Math.max(0.3, reach - head - 0.16);
     const x = x1 + along * Math.cos(angle) - aside * Math.sin(angle), y = y1 + along * Math.sin(angle) + aside * Math.cos(angle);
     return svg("g", { "pointer-events": "none" }, svg("rect", { x: x - 0.09 - 0.075 * label.length, y: y - 0.17, width: 0.18 + 0.15 * label.length, height: 0.34, rx: 0.17, fill: colour, stroke: "#fff", "stroke-width": 0.02 }),
-      svg("text", { x, y: y + 0.09, "text-anchor": "middle", "font-size": 0.25, "font-weight": 700, fill: "#fff", text: label }));
+      svg("text", { x, y: y + 0.09, "text-anchor": "middle", "font-size": this.font(0.22), "font-weight": 700, fill: "#fff", text: label }));
   }
 
   drawMark(root, at, mark) {
