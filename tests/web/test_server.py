@@ -135,3 +135,21 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     keeper.keep("abc", ".sgf", "(;)")
     keeper.close()
     assert str(file) in keeper.problem
+
+
+def test_boards_are_limited_and_forgotten(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One too many is refused; one whose page has left makes room after its time."""
+    server = served.server
+    with served.page() as page:
+        page.event("welcome")
+        monkeypatch.setattr("keima.web.server.MOST_SESSIONS", len(server.sessions) + 1)
+        with served.page() as last:
+            name = last.event("welcome")["session"]
+            with pytest.raises((InvalidStatus, ConnectionClosed)), served.page() as refused:
+                refused.receive()
+        until(lambda: server.sessions[name].send is None)
+        monkeypatch.setattr("keima.web.server.FORGOTTEN_AFTER", 0.0)
+        with served.page() as again:
+            assert again.event("welcome")["session"] != name
+        assert name not in server.sessions
+        assert page.ask("networks")["networks"]
