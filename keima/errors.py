@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from keima.plain import Note
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -16,6 +18,7 @@ class KeimaError(Exception):
     """Base of all errors keima raises on purpose.
 
     Attributes:
+        message: what is wrong; a `Note` where a page can word it in another language.
         source: the file (or stream) the input came from, if any.
         place: where in it: a line, a byte offset, a move number, a layer's name.
     """
@@ -26,6 +29,14 @@ class KeimaError(Exception):
         self.message = message
         self.source = source
         self.place = place
+
+    @property
+    def words(self) -> str:
+        """The error as `str` tells it, a `Note` where its message is one."""
+        where = ": ".join(part for part in (self.source, self.place) if part)
+        if not isinstance(self.message, Note):
+            return str(self)
+        return Note("{where}: {what}", "error.at", where=where, what=self.message) if where else self.message
 
     def at(self, source: str | None = None, place: str | None = None) -> Self:
         """The same error with its place filled in, to re-raise where the file is known: outer place first."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from keima.errors import BadRequest, KeimaError
 from keima.games.position import Position
 from keima.games.trees.tree import TreeNode
-from keima.plain import Data
+from keima.plain import Data, Note
 from keima.search.report import SearchResult
 from keima.web import entries
 from keima.web import messages as m
@@ -56,7 +56,10 @@ class Analysing:
         for number, mover in enumerate(request.networks):
             offered = self.choose(mover.network, f"networks.{number}.network")
             if "value" not in offered.gives:
-                raise m.BadMessage(f"{offered.name} judges no position; ask for its policy", f"networks.{number}")
+                raise m.BadMessage(
+                    Note("{name} judges no position; ask for its policy", "error.novalue", name=offered.name),
+                    f"networks.{number}",
+                )
             same = [one.kept for one in self._columns[number : number + 1] if one.offered is offered]
             columns.append(_Column(mover, offered, same[0] if same else Kept()))
         self.stop()
@@ -72,11 +75,11 @@ class Analysing:
             if name is None:
                 first = session.networks.first(session.game.name)
                 if first is None:
-                    raise BadRequest(f"no network for {session.game.title} is ready; open one")
+                    raise BadRequest(Note("no network for this game is ready; open one", "error.nonetwork"))
                 return first
             offered = session.networks.ready(name)
         except KeimaError as error:
-            raise m.BadMessage(str(error), field) from None
+            raise m.BadMessage(error.words, field) from None
         if offered.game != session.game.name:
             raise m.BadMessage(f"{offered.name} plays {offered.game}, not {session.game.name}", field)
         return offered
@@ -186,7 +189,7 @@ class Analysing:
         offered = self.choose(request.network)
         position = session.position
         if position.is_over:
-            raise BadRequest("the game is over")
+            raise BadRequest(Note("the game is over", "error.over"))
         found = await self.search(offered, Ask(position, visits=request.visits, seconds=HINT_SECONDS))
         assert found.result is not None
         names = session.game.drawing.written(position, [found.result.best])
@@ -210,7 +213,7 @@ class Analysing:
         if found.error is not None:
             raise found.error
         if found.result is None:
-            raise BadRequest("the search was stopped")
+            raise BadRequest(Note("the search was stopped", "error.stopped"))
         return found
 
     async def policies(self, request: m.Policies) -> Data:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from keima.errors import BadRequest, IllegalMove
 from keima.games.position import Position
 from keima.games.trees.tree import GameTree, Setup, TreeNode
-from keima.plain import Data, told
+from keima.plain import Data, Note, told
 from keima.web.messages import BadMessage
 
 MOST_NODES = 100_000
@@ -114,7 +114,7 @@ class Document:
     def undo(self) -> None:
         """Take the last change back. Raises BadRequest: there is none."""
         if not self._undo:
-            raise BadRequest("there is nothing to undo")
+            raise BadRequest(Note("there is nothing to undo", "error.undo"))
         change = self._undo.pop()
         change.undo()
         self.current = change.before
@@ -123,7 +123,7 @@ class Document:
     def redo(self) -> None:
         """Make it again. Raises BadRequest: there is none."""
         if not self._redo:
-            raise BadRequest("there is nothing to redo")
+            raise BadRequest(Note("there is nothing to redo", "error.redo"))
         change = self._redo.pop()
         change.redo()
         self.current = change.after
@@ -184,7 +184,7 @@ class Document:
 
     def _add(self, node: TreeNode, at: TreeNode) -> None:
         if len(self._nodes) >= MOST_NODES:
-            raise BadRequest(f"a tree has at most {MOST_NODES:,} nodes")
+            raise BadRequest(Note("a tree has at most {most} nodes", "error.nodes", most=MOST_NODES))
         node.parent = at
         self._enter(node)
         place = len(at.children)
@@ -208,7 +208,7 @@ class Document:
         """Take a node and all below it away. Raises BadRequest: it is the root."""
         at = node.parent
         if at is None:
-            raise BadRequest("the root cannot be deleted; begin anew")
+            raise BadRequest(Note("the root cannot be deleted; begin anew", "error.root"))
         place = at.children.index(node)
         inside = node in self.current.path()
         after = at if inside else self.current
@@ -352,7 +352,7 @@ def position_json(document: Document, node: TreeNode) -> Data:
         "legal": names,
         "over": position.is_over,
         "result": position.result,
-        "reason": outcome.reason if outcome else None,
+        "reason": told(outcome.reason) if outcome else None,
         "comment": node.comment,
         "marks": node.marks,
         "text": str(position),

@@ -78,7 +78,7 @@ class Library:
             with file.open() as stream:
                 data = stream.read(LARGEST + 1)
         except KeimaError as error:
-            raise BadRequest(str(error)) from None
+            raise BadRequest(error.words) from None
         if len(data) > LARGEST:
             raise BadRequest(f"is larger than {LARGEST >> 20} MB", source=name)
         return data

@@ -18,7 +18,7 @@ import numpy as np
 from keima.errors import BadRequest, KeimaError
 from keima.games.game import GAMES
 from keima.games.position import Position
-from keima.plain import Data
+from keima.plain import Data, Note
 from keima.systems.files.defaults import DEFAULT_NETWORKS, find_network
 from keima.web.pool import Ask, SearchPool
 
@@ -155,7 +155,7 @@ class Networks:
         """List a network file. Raises BadRequest: there is no such file."""
         found = find_network(path)
         if not Path(found).is_file():
-            raise BadRequest("no such network file", source=path)
+            raise BadRequest(Note("no such network file", "error.nofile"), source=path)
         for one in self._offered.values():
             if one.path == found:
                 return one
@@ -188,7 +188,7 @@ class Networks:
         if found.state == "failed" or found.too_large:
             raise BadRequest(f"{name}: {found.message}")
         self.open(found)
-        raise BadRequest(f"{name} is still being loaded; wait for it")
+        raise BadRequest(Note("{name} is still being loaded; wait for it", "error.loading", name=name))
 
     def first(self, game: str, ready: bool = True) -> Offered | None:
         """The network to begin with in a game; None without one."""

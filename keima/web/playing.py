@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from keima.engines.match.game import TimeControl
 from keima.errors import BadRequest, IllegalMove
+from keima.games.game import Game
 from keima.games.trees.tree import TreeNode
-from keima.plain import Data
+from keima.plain import Data, Note, told
 from keima.search.limits import Clock, budget
 from keima.web import messages as m
 from keima.web.analysing import Analysing
@@ -35,7 +36,7 @@ class Playing:
         self.on = False
         self.engine: dict[str, tuple[m.Mover, Offered]] = {}
         self.result = ""
-        self.reason = ""
+        self.reason: str | None = None
         self._control: TimeControl | None = None
         self._clocks: dict[str, Clock] = {}
         self._since = 0.0  # when the running clock was started
@@ -62,7 +63,7 @@ class Playing:
             "clocks": clocks,
             "running": game.side(to_play) if self.on and clocks and not position.is_over else None,
             "result": self.result,
-            "reason": self.reason,
+            "reason": told(self.reason),
             "to_score": self.on and position.is_over and game.playing.outcome(position) is None,
             "kept": None if kept is None else kept.name,
         }
@@ -87,7 +88,7 @@ class Playing:
             mover = mover.model_copy(update={"profile": mover.profile or offered.usual_profile})
             engine[letter] = (mover, offered)
         if session.position.is_over:
-            raise BadRequest("the game is over in this position; go to another, or begin anew")
+            raise BadRequest(Note("the game is over in this position; go to another, or begin anew", "error.ended"))
         self.stop("")
         self._analysing.stop()
         self.engine = engine
@@ -97,7 +98,7 @@ class Playing:
         if control is not None and (control.main or control.increment or control.periods * control.period):
             self._control = TimeControl(control.main, control.increment, control.periods, control.period)
             self._clocks = {letter: self._control.start() for letter in session.game.letters}
-        self.on, self.result, self.reason = True, "", ""
+        self.on, self.result, self.reason = True, "", None
         tree = session.document.tree
         for letter in session.game.letters:
             if letter in engine:
@@ -105,7 +106,7 @@ class Playing:
         session.show_tree()
         self._turn()
 
-    def stop(self, result: str, reason: str = "") -> None:
+    def stop(self, result: str, reason: str | None = None) -> None:
         """End the game, with a result or without."""
         self._generation += 1
         if self._running is not None:
@@ -175,7 +176,9 @@ class Playing:
             game = self._session.game
             winner = 1 - game.letters.index(side)
             self._clocks[side] = replace(self._clocks[side], main=0.0, periods=0)
-            self.stop(game.playing.result(winner, "T"), f"{game.side(side)} ran out of time")
+            self.stop(
+                game.playing.result(winner, "T"), Note("{side} ran out of time", "reason.time", side=_named(game, side))
+            )
 
     def _think(self, side: str) -> None:
         session, generation = self._session, self._generation
@@ -219,7 +222,7 @@ class Playing:
             return
         self._running = None
         if found.error is not None or not found.move:
-            self._session.failed("engine", found.error or BadRequest("the network found no move"))
+            self._session.failed("engine", found.error or BadRequest(Note("the network found no move", "error.nomove")))
             self.stop("")
             self._session.tell(self.to_json())
             return
@@ -239,15 +242,15 @@ class Playing:
             if session.document.position(node).to_play not in self.engine or not self.on:
                 break
         else:
-            raise BadRequest("there is no move to take back")
+            raise BadRequest(Note("there is no move to take back", "error.takeback"))
         if session.document.position(node).to_play in self.engine and self.on:
-            raise BadRequest("there is no move of yours to take back")
+            raise BadRequest(Note("there is no move of yours to take back", "error.yours"))
         if self._running is not None:
             self._running.stop()
             self._running = None
         session.document.current = node
         session.document.tree.result = ""
-        self.result = self.reason = ""
+        self.result, self.reason = "", None
         session.moved(changed=False)
         if self.on:
             self._turn()
@@ -257,12 +260,12 @@ class Playing:
         """Give up. Raises BadRequest: no game is played."""
         session = self._session
         if not self.on:
-            raise BadRequest("no game is being played")
+            raise BadRequest(Note("no game is being played", "error.nogame"))
         game = session.game
         humans = [letter for letter in game.letters if letter not in self.engine]
         letter = side or (humans[0] if len(humans) == 1 else session.position.to_play)
         result = game.playing.result(1 - game.letters.index(letter), "R")
-        self.stop(result, f"{game.side(letter)} resigned")
+        self.stop(result, Note("{side} resigned", "reason.resigned", side=_named(game, letter)))
         return result
 
     async def score(self, request: m.Score) -> Data:
@@ -273,13 +276,16 @@ class Playing:
         outcome = game.playing.outcome(position) if position.is_over else None
         if outcome is not None or not game.playing.scored:
             if outcome is None:
-                raise BadRequest("the rules decide this game, and it is not over")
+                raise BadRequest(Note("the rules decide this game, and it is not over", "error.rules"))
             return {"dead": [], "result": outcome.result, "final": True}
         answer: Data = {}
         if request.dead is None:
             offered = self._analysing.choose(request.network)
             if "ownership" not in offered.gives:
-                raise m.BadMessage(f"{offered.name} has no ownership; mark the dead stones by hand", "network")
+                unable = Note(
+                    "{name} has no ownership; mark the dead stones by hand", "error.noownership", name=offered.name
+                )
+                raise m.BadMessage(unable, "network")
 
             def judged() -> frozenset[str] | None:
                 with offered.lock:
@@ -299,8 +305,13 @@ class Playing:
         result = editing.score(position, dead)
         answer |= {"dead": sorted(dead), "result": result, "final": request.final}
         if request.final and result is not None:
-            self.stop(result, "score")
+            self.stop(result, Note("score", "reason.score"))
         return answer
+
+
+def _named(game: Game, letter: str) -> Note:
+    """A side in words."""
+    return Note(game.side(letter), f"side.{game.side(letter)}")
 
 
 def _clock_json(clock: Clock) -> Data:

@@ -15,7 +15,7 @@ from keima.games.game import GAMES, Game
 from keima.games.positions import parse_json, parse_position
 from keima.games.trees.editing import tree_of_position
 from keima.games.trees.tree import GameTree
-from keima.plain import Data
+from keima.plain import Data, Note
 from keima.web.messages import LARGEST_RECORD, BadMessage
 
 LISTED = 200
@@ -42,7 +42,7 @@ def read_any(text: str | None, data: str | None, name: str, index: int) -> Opene
 def read_bytes(raw: bytes, name: str, index: int = 1) -> Opened:
     """Read the game of that number. Raises KeimaError."""
     if not raw.strip():
-        raise BadRecord("is empty", source=name or None)
+        raise BadRecord(Note("is empty", "error.empty"), source=name or None)
     start = raw.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start[:1] == b"{":
         return Opened(tree_of_position(parse_position(parse_json(raw.strip())).position), 1)
@@ -71,7 +71,9 @@ def _bytes(data: str) -> bytes:
             unpack = zlib.decompressobj(31)
             raw = unpack.decompress(raw, LARGEST_RECORD)
             if unpack.unconsumed_tail:
-                raise BadMessage(f"data: unpacks to more than {LARGEST_RECORD >> 20} MB", "data")
+                raise BadMessage(
+                    Note("data: unpacks to more than {most} MB", "error.large", most=LARGEST_RECORD >> 20), "data"
+                )
     except (binascii.Error, ValueError, zlib.error, gzip.BadGzipFile, EOFError) as error:
         if isinstance(error, KeimaError):
             raise
@@ -88,7 +90,10 @@ def _game(raw: bytes, name: str) -> Game:
     named = game_of(name)
     if named is None:
         kinds = ", ".join(game.records.name for game in GAMES.values())
-        raise BadRecord(f"is no game or position: neither {kinds} nor FEN nor JSON", source=name or None)
+        raise BadRecord(
+            Note("is no game or position: neither {kinds} nor FEN nor JSON", "error.unknown", kinds=kinds),
+            source=name or None,
+        )
     return GAMES[named]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from keima.errors import BadRequest
 from keima.games.position import Position
 from keima.games.trees.tree import TreeNode
-from keima.plain import Data
+from keima.plain import Data, Note
 from keima.review.analysis import review_passes, steps
 from keima.review.games import ReviewGame, network_entry
 from keima.systems.files.defaults import judging_facts
@@ -215,7 +215,7 @@ class Reviewing:
             if node.comment:
                 comments[str(len(moves))] = node.comment
         if not moves:
-            raise BadRequest("there is no move to review")
+            raise BadRequest(Note("there is no move to review", "error.nothing"))
         facts = {**document.facts(), "source": "", "index": 1, "comments": comments}
         setup = game.editing.facts(document.tree.start)
         positions = [document.position(node) for node in nodes]
@@ -269,7 +269,7 @@ class Reviewing:
 
     def _report(self) -> Data:
         if self._work is None or self._work.report is None:
-            raise BadRequest("review the game first")
+            raise BadRequest(Note("review the game first", "error.noreview"))
         return self._work.report
 
     def _exercise(self, number: int, move: Data) -> Data:
@@ -289,7 +289,7 @@ class Reviewing:
         number = self._exercises[request.exercise - 1]
         position = work.game.positions[number - 1]
         if not position.is_legal(request.move):
-            raise m.BadMessage(f"move: {request.move!r} is not legal here", "move")
+            raise m.BadMessage(Note("move: {move} is not legal here", "error.illegal", move=repr(request.move)), "move")
         analysing, playing = self._analysing, work.game.game.playing
         before = (await analysing.search(work.offered, Ask(position, JUDGING_VISITS, JUDGING_SECONDS))).result
         assert before is not None

@@ -19,7 +19,7 @@ from keima.games.game import GAMES, Game
 from keima.games.position import Position
 from keima.games.positions import parse_json
 from keima.games.trees.tree import GameTree, TreeNode
-from keima.plain import Data, told
+from keima.plain import Data, Note, told
 from keima.web import messages as m
 from keima.web.analysing import Analysing
 from keima.web.document import Document, position_json
@@ -108,7 +108,7 @@ class Session:
 
     def _fail(self, identity: object, error: Exception) -> None:
         field = error.field if isinstance(error, m.BadMessage) else ""
-        self.tell({"id": identity, "error": words(error), "field": field})
+        self.tell({"id": identity, "error": str(words(error)), "field": field, **_worded(error)})
 
     def tell(self, message: Data) -> None:
         """Send a message, if anyone listens."""
@@ -117,7 +117,7 @@ class Session:
 
     def failed(self, about: str, error: BaseException) -> None:
         """Tell that something went wrong away from any request."""
-        self.tell({"event": "failed", "about": about, "message": words(error)})
+        self.tell({"event": "failed", "about": about, "message": str(words(error)), **_worded(error)})
 
     def later(self, function: Callable[..., None], *arguments: object) -> None:
         """Call a function on the loop's thread, from any other."""
@@ -234,7 +234,9 @@ class Session:
         found: Offered | None = next((one for one in self.networks if one.name == request.network), None)
         if found is None:
             if not self.local:
-                raise m.BadMessage("network: files are opened by path only on the machine itself", "network")
+                raise m.BadMessage(
+                    Note("network: files are opened by path only on the machine itself", "error.path"), "network"
+                )
             found = self.networks.add(str(Path(request.network).expanduser()))
         if found.too_large and not request.anyway:
             raise m.BadMessage(f"{found.name}: {found.message}", "network")
@@ -251,7 +253,7 @@ class Session:
         try:
             start = GAMES[request.game].editing.start(request.setup)
         except KeimaError as error:
-            raise m.BadMessage(str(error), "setup") from None
+            raise m.BadMessage(error.words, "setup") from None
         self._begin(GameTree(start))
         first = self.networks.first(request.game, ready=False)
         if first is not None and self.networks.first(request.game) is None and first.state == "loading":
@@ -304,7 +306,7 @@ class Session:
                 node = self.document.play(request.move, at)
                 self.moved()
         except KeimaError as error:
-            raise error if isinstance(error, m.BadMessage) else m.BadMessage(str(error), "move") from None
+            raise error if isinstance(error, m.BadMessage) else m.BadMessage(error.words, "move") from None
         return self._at(node)
 
     def _at(self, node: TreeNode) -> Data:
@@ -435,20 +437,23 @@ class Session:
         """Judge a move tried in an exercise."""
         return await self.reviewing.answer(request)
 
+    def _games(self) -> Library:
+        if self.library is None:
+            raise BadRequest(
+                Note("there is no folder of games; start keima web with --games FOLDER", "error.nolibrary")
+            )
+        return self.library
+
     async def do_library(self, request: m.Library) -> Data:
         """Games of the folder."""
-        if self.library is None:
-            raise BadRequest("there is no folder of games; start keima web with --games FOLDER")
-        return await self.aside(self.library.find, request)
+        return await self.aside(self._games().find, request)
 
     async def do_open_game(self, request: m.OpenGame) -> Data:
         """Open one of them."""
-        if self.library is None:
-            raise BadRequest("there is no folder of games; start keima web with --games FOLDER")
         try:
-            raw = await self.aside(self.library.read, request.file)
+            raw = await self.aside(self._games().read, request.file)
         except KeimaError as error:
-            raise m.BadMessage(str(error), "file") from None
+            raise m.BadMessage(error.words, "file") from None
         opened = await self.aside(read_bytes, raw, Path(request.file).name, request.index)
         self._begin(opened.tree)
         return {"notes": [told(note) for note in opened.tree.notes]}
@@ -457,8 +462,14 @@ class Session:
 def words(error: BaseException) -> str:
     """What to tell of an error: its message, and of one that should not be what it is."""
     if isinstance(error, KeimaError | BadRecord):
-        return str(error)
+        return error.words
     return f"{type(error).__name__}: {error}"
+
+
+def _worded(error: BaseException) -> Data:
+    """The field `worded` of what tells an error, where a page can word it."""
+    text = words(error)
+    return {"worded": told(text)} if isinstance(text, Note) else {}
 
 
 def as_text(message: Data) -> str:

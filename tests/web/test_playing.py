@@ -58,7 +58,7 @@ def test_it_is_not_your_turn_while_the_network_thinks(board: Page) -> None:
 def test_the_clock_runs_and_a_flag_falls(board: Page) -> None:
     board.ask("start_game", engine={"second player": MOVER}, clock={"main": 0.4, "increment": 0})
     game = board.event("game", lambda event: event["result"] != "")
-    assert (game["result"], game["reason"]) == ("0-1", "first player ran out of time")
+    assert (game["result"], game["reason"]["text"]) == ("0-1", "first player ran out of time")
     assert game["clocks"]["first player"]["main"] == 0
 
 

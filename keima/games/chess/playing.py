@@ -11,6 +11,7 @@ from keima.errors import BadPosition, BadRequest
 from keima.games.chess.position import Outcome, Position
 from keima.games.chess.records import GameRecord
 from keima.games.playing import Opening, Opinions, Playing, Table, Verdict
+from keima.plain import Note
 
 
 class _Playing(Playing[Position, GameRecord]):
@@ -75,7 +76,7 @@ def _verdict(outcome: Outcome | None) -> Verdict | None:
     if outcome is None:
         return None
     winner = None if outcome.winner is None else "wb".index(outcome.winner)
-    return Verdict(winner, outcome.result, outcome.reason)
+    return Verdict(winner, outcome.result, Note(outcome.reason, f"reason.{outcome.reason}"))
 
 
 LINES = """

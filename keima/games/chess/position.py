@@ -20,6 +20,7 @@ from keima.games.chess import board
 from keima.games.chess.kernels import insufficient_material
 from keima.games.kernels import joined, moves_since
 from keima.jit import Records
+from keima.plain import Note
 
 if TYPE_CHECKING:
     import chess
@@ -129,7 +130,8 @@ class Position:
         played = board.play_moves(record[0], wanted, np.empty(board.MAX_MOVES, np.uint16))
         if played < len(moves):
             here = self.play(*moves[:played])
-            message = f"{moves[played]!r} is not a legal move in {here.fen()}{here._hint(moves[played])}"
+            facts = {"move": repr(moves[played]), "fen": here.fen(), "hint": here._hint(moves[played])}
+            message = Note("{move} is not a legal move in {fen}{hint}", "error.move", **facts)
             raise IllegalMove(message, place=f"move {len(self.moves) + played + 1}")
         names = [self.name(move, (self._side + index) & 1) for index, move in enumerate(wanted.tolist())]
         return Position(record, self.start_fen, (*self.moves, *names), self.chess960)

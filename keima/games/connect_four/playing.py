@@ -9,6 +9,7 @@ from keima.games.connect_four.kernels import NAMES, SQUARES
 from keima.games.connect_four.position import Position
 from keima.games.connect_four.records import GameRecord
 from keima.games.playing import Opening, Playing, Verdict
+from keima.plain import Note
 
 
 class _Playing(Playing[Position, GameRecord]):
@@ -30,7 +31,8 @@ class _Playing(Playing[Position, GameRecord]):
         if not position.is_over:
             return None
         winner = None if position.winner is None else GAME.letters.index(position.winner)
-        return Verdict(winner, self.result(winner), "board full" if winner is None else "four in a line")
+        full, won = Note("board full", "reason.full"), Note("four in a line", "reason.four")
+        return Verdict(winner, self.result(winner), full if winner is None else won)
 
 
 PLAYING = _Playing(Position)

@@ -26,6 +26,7 @@ from keima.errors import IllegalMove
 from keima.games.connect_four.kernels import COLUMNS, NAMES, ONGOING, RECORD, ROWS, WON, is_legal, legal_moves, make
 from keima.games.fields import strings
 from keima.jit import Records
+from keima.plain import Note
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,9 @@ class Position:
         for number, move in enumerate(moves, len(self.moves) + 1):
             column = _column(move)
             if not is_legal(record[0], column):
-                full = f"column {move!r} is full ({ROWS} discs)"
-                reason = full if record["state"][0] == ONGOING else f"{move!r}: the game is over"
-                unknown = f"{move!r:.40} is no column; they are a to g"
+                full = Note("column {move} is full ({rows} discs)", "error.full", move=repr(move), rows=ROWS)
+                reason = full if record["state"][0] == ONGOING else Note("the game is over", "error.over")
+                unknown = Note("{move} is no column; they are a to g", "error.column", move=f"{move!r:.40}")
                 raise IllegalMove(unknown if column < 0 else reason, place=f"move {number}")
             make(record[0], column)
         return replace(self, record=record, moves=(*self.moves, *moves))

@@ -32,6 +32,7 @@ from keima.games.go.records import GameRecord
 from keima.games.go.vertices import xy_to_vertex
 from keima.games.playing import Judge, Opening, Playing, Table, Verdict
 from keima.jit import Record, njit
+from keima.plain import Note
 
 AREA_RULES = "koSIMPLEscoreAREAtaxNONEsui0"
 """Area scoring, simple ko, no suicide, and dead stones are taken off: what every Go program can play."""
@@ -115,7 +116,7 @@ class GoPlaying(Playing[Position, GameRecord]):
         position = table.position
         assert isinstance(position, Position)
         if position.is_no_result:
-            return Verdict(None, "Void", "no result: a position occurred three times")
+            return _no_result()
         if not position.is_over:
             return _scored(score_without(position), f"score at {table.limit} moves")
         if table.scorer is not None:
@@ -144,9 +145,9 @@ class GoPlaying(Playing[Position, GameRecord]):
     def count(self, position: Position) -> Verdict:
         """By its rules with the stones as they stand."""
         if position.is_no_result:
-            return Verdict(None, "Void", "no result: a position occurred three times")
-        reason = "score" if position.is_over else f"score at {len(position.moves)} moves"
-        return _scored(score_without(position), reason)
+            return _no_result()
+        limit = Note("score at {moves} moves", "reason.limit", moves=len(position.moves))
+        return _scored(score_without(position), Note("score", "reason.score") if position.is_over else limit)
 
     def certain(self, position: Position) -> Verdict | None:
         """Every point is pass-alive (KataGo `BoardHistory::endGameIfAllPassAlive`); by area rules only."""
@@ -184,6 +185,10 @@ def all_pass_alive(p: Record) -> bool:
     for loc in points_of(p.board):
         empty += area[loc] == EMPTY and p.board.stones[loc] != WALL
     return empty == 0
+
+
+def _no_result() -> Verdict:
+    return Verdict(None, "Void", Note("no result: a position occurred three times", "reason.noresult"))
 
 
 def _scored(score: float, reason: str) -> Verdict:

@@ -35,7 +35,7 @@ from keima.games.go.history import HISTORY
 from keima.games.go.moves import play_move
 from keima.games.go.rules import Rules, check_komi
 from keima.games.go.vertices import COLUMNS, board_locs, loc_to_vertex, vertex_table, vertex_to_loc, xy_to_vertex
-from keima.plain import Data, Fields
+from keima.plain import Data, Fields, Note
 
 RECORD = np.dtype([("board", BOARD), ("history", HISTORY)], align=True)
 """A position for kernels."""
@@ -289,7 +289,7 @@ class Position:
             except IllegalMove as error:
                 raise error.at(place=where) from None
             if strict and rules_of.is_over(h):
-                raise IllegalMove("the game is over", place=where)
+                raise IllegalMove(Note("the game is over", "error.over"), place=where)
             if colour != h["to_play"]:
                 rules_of.give_turn(b, h, colour)
             if not (rules_of.is_legal_move if strict else rules_of.is_playable)(b, h, loc, colour):
@@ -451,13 +451,14 @@ def _set_up(b: Any, stones: Iterable[tuple[str, str]]) -> tuple[tuple[str, str],
 def _refuse(b: Any, h: Any, loc: int, colour: int, where: str) -> NoReturn:
     """Raise the reason why a move is illegal."""
     if b["stones"][loc] != EMPTY:
-        reason = f"occupied by a {'black' if b['stones'][loc] == BLACK else 'white'} stone"
+        side = "black" if b["stones"][loc] == BLACK else "white"
+        reason = Note("occupied by a {side} stone", "error.occupied", side=Note(side, f"side.{side}"))
     elif not is_legal_ignoring_ko(b, loc, colour, bool(h["suicide"])):
-        reason = "suicide: the stone would have no liberty"
+        reason = Note("suicide: the stone would have no liberty", "error.suicide")
     elif loc == b["ko"]:
-        reason = "ko: it would retake at once"
+        reason = Note("ko: it would retake at once", "error.ko")
     elif h["encore_phase"] > 0:
-        reason = "ko: already taken once in this position of the encore"
+        reason = Note("ko: already taken once in this position of the encore", "error.encore")
     else:
-        reason = "superko: it would repeat an earlier position"
+        reason = Note("superko: it would repeat an earlier position", "error.superko")
     raise IllegalMove(reason, place=where)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from keima.errors import IllegalMove
 from keima.games.go.board import MAX_POINTS, NULL_LOC, PASS_LOC
+from keima.plain import Note
 
 COLUMNS = "ABCDEFGHJKLMNOPQRST"
 """GTP's column letters, left to right."""
@@ -38,7 +39,8 @@ def vertex_to_xy(vertex: str, xsize: int, ysize: int) -> tuple[int, int] | None:
     row = text[1:]
     if 0 <= x < xsize and row.isascii() and row.isdecimal() and len(row) <= 2 and 1 <= int(row) <= ysize:
         return x, ysize - int(row)
-    raise IllegalMove(f'"{vertex[:20]}" is not a point of a {xsize}x{ysize} board, nor "pass"')
+    template = '"{vertex}" is not a point of a {xsize}x{ysize} board, nor "pass"'
+    raise IllegalMove(Note(template, "error.point", vertex=vertex[:20], xsize=xsize, ysize=ysize))
 
 
 def xy_to_vertex(x: int, y: int, ysize: int) -> str:

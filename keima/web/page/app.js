@@ -120,7 +120,7 @@ class App {
     else if (message.event === "game") { this.game = { ...message, at: performance.now() }; this.draw(); this.each("gameChanged"); }
     else if (message.event === "analysis") { this.analysis[message.number] = message; this.each("analysed", message); }
     else if (message.event === "review") this.each("reviewed", message);
-    else if (message.event === "failed") { this.tell(message.message, 0); this.each("failed", message); }
+    else if (message.event === "failed") { this.tell(worded(message.worded || message.message), 0); this.each("failed", message); }
   }
 
   each(name, ...details) { for (const panel of Object.values(this.panels)) if (panel[name]) panel[name](...details); }

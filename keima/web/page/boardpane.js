@@ -1,5 +1,5 @@
 // The board on the page: it draws the position with what is known of it, and turns pointers and keys into moves.
-import { html, sideName, svg, t } from "./drawing.js";
+import { html, sideName, svg, t, worded } from "./drawing.js";
 import { choicesOf, drawEvalbar } from "./view.js";
 import { choose } from "./forms.js";
 
@@ -188,6 +188,6 @@ export class BoardPane {
   announce(position) {
     if (!position.move) return;
     const name = this.app.nodes.get(position.node);
-    this.app.say([t("live.move", { side: sideName(position.player), move: (name && name.san) || position.move }), position.check ? t("live.check") : "", position.over ? position.reason || position.result || "" : ""].filter(Boolean).join(". "));
+    this.app.say([t("live.move", { side: sideName(position.player), move: (name && name.san) || position.move }), position.check ? t("live.check") : "", position.over ? worded(position.reason) || position.result || "" : ""].filter(Boolean).join(". "));
   }
 }

@@ -167,7 +167,7 @@ export class PlayPanel {
     this.buttons.score.hidden = !info || !info.scored;
     this.buttons.accept.hidden = !(app.tab === "play" && app.pane.overlay.counting);
     for (const name of ["resign", "stop_game"]) this.buttons[name].disabled = !playing;
-    this.status.textContent = game && game.to_score ? t("play.to_score") : over ? t("play.over", { result: [game && game.result, (game && game.reason) || position.reason].filter(Boolean).join(" – ") || position.result || "" })
+    this.status.textContent = game && game.to_score ? t("play.to_score") : over ? t("play.over", { result: [game && game.result, worded((game && game.reason) || position.reason)].filter(Boolean).join(" – ") || position.result || "" })
       : game && game.thinking ? t("play.is_thinking", { who: app.playerName(game.thinking) }) : t("play.to_move", { side: sideName(position.to_play) });
     if (game && game.to_score && !app.pane.overlay.counting && app.tab === "play" && !this.counting) { this.counting = true; this.count().finally(() => { this.counting = false; }); }
   }

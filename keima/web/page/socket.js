@@ -1,4 +1,6 @@
 // One WebSocket to the server: requests with answers, events, and the same session again after the line was lost.
+import { worded } from "./drawing.js";
+
 export class Connection extends EventTarget {
   constructor() {
     super();
@@ -37,7 +39,7 @@ export class Connection extends EventTarget {
     if (!waiting) return;
     this.waiting.delete(message.id);
     if (message.error === undefined) waiting.resolve(message);
-    else waiting.reject(Object.assign(new Error(message.error), { field: message.field, told: true }));
+    else waiting.reject(Object.assign(new Error(worded(message.worded || message.error)), { field: message.field, told: true }));
   }
 
   // The answer to a request. Rejects with the server's words, or where the line is down.
