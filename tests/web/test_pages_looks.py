@@ -105,7 +105,7 @@ class TestLooks:
         assert page.locator("#go-play").inner_text() == "対局"
         assert page.evaluate("document.documentElement.lang") == "ja"
 
-    def test_notes_and_rules_are_worded_in_japanese(self, open_page: Opened) -> None:
+    def test_notes_rules_refusals_and_endings_are_worded_in_japanese(self, open_page: Opened) -> None:
         tab = open_page()
         with tab.page.expect_navigation():
             tab.page.get_by_label("Language").select_option("ja")
@@ -115,6 +115,12 @@ class TestLooks:
         tab.load("(;SZ[9]KM[750];B[ee])")
         tab.shows("コミ KM[750] を 7.5 と解釈しました", ".toast")
         tab.shows("棋譜にルールの記載がないため、中国ルールとします", ".toast")
+        tab.load("hello")
+        tab.shows("棋譜でも局面でもありません", ".toast")
+        tab.load("1. f3 e5 2. g4 Qh4# 0-1")
+        tab.page.keyboard.press("End")
+        tab.open("play")
+        tab.shows("終局：チェックメイト")
 
     def test_every_text_has_its_translation(self) -> None:
         keys = [
