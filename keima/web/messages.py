@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from keima.errors import BadRequest
+from keima.games.trees.tree import MARK_COLOUR, MARK_TEXT, MOST_MARKS
 
 MOST_VISITS = 10_000_000
 LONGEST_NAME = 300
@@ -66,9 +67,9 @@ class Mark(_Strict):
 
     point: Point
     kind: Literal["circle", "cross", "square", "triangle", "label", "arrow"]
-    text: Annotated[str, Field(max_length=8)] = ""  # of a label
+    text: Annotated[str, Field(max_length=MARK_TEXT)] = ""  # of a label
     to: Point | None = None  # of an arrow
-    colour: Annotated[str, Field(pattern="^[A-Z]?$")] = ""  # a letter of PGN, where it is not the kind's own
+    colour: Annotated[str, Field(pattern=MARK_COLOUR)] = ""
 
 
 # --- Networks ---------------------------------------------------------------------------------------------------------
@@ -168,7 +169,7 @@ class Comment(Request):
 class Marks(Request):
     """Set a node's marks."""
 
-    marks: list[Mark] = Field(max_length=400)
+    marks: list[Mark] = Field(max_length=MOST_MARKS)
     node: Node | None = None
 
 

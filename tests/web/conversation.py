@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import cycle
 from typing import Any
 
 import uvicorn
@@ -17,6 +18,14 @@ from keima.web.networks import Networks
 from keima.web.server import Server, Settings, make_app
 
 Json = dict[str, Any]
+
+
+def two_thousand_moves() -> str:
+    """A record of so many, passes between stones that do not touch."""
+    rows = "abcdefghijklmnopqrs"
+    apart = [rows[n // 19] + rows[n % 19] for n in range(0, 361, 2)]
+    moves = [apart[k // 12] if k % 12 == 0 else "" for k in range(2000)]
+    return f"(;SZ[19]{''.join(f';{side}[{move}]' for side, move in zip(cycle('BW'), moves, strict=False))})"
 
 
 class Page:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from keima.cli.main import app
 from keima.web.networks import Networks
 from keima.web.server import Settings
 from tests.web.browser import IN_CHROMIUM, SGF, START, VIEWS, Opened, Tab, go_point, playwright, square
-from tests.web.conversation import serve
+from tests.web.conversation import serve, two_thousand_moves
 
 pytestmark = IN_CHROMIUM
 
@@ -178,10 +177,7 @@ class TestVariations:
 
     def test_two_thousand_moves(self, open_page: Opened) -> None:
         tab = open_page(panel="record")
-        rows = "abcdefghijklmnopqrs"
-        apart = [rows[n // 19] + rows[n % 19] for n in range(0, 361, 2)]  # no two side by side
-        moves = [apart[k // 12] if k % 12 == 0 else "" for k in range(2000)]
-        tab.load(f"(;SZ[19]{''.join(f';{side}[{move}]' for side, move in zip(cycle('BW'), moves))})")
+        tab.load(two_thousand_moves())
         tab.until("document.querySelector('.where small').innerText.includes('2000')")
         tab.page.keyboard.press("End")
         tab.at(2000)

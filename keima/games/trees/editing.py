@@ -20,7 +20,7 @@ from keima.errors import BadPosition, BadRecord, KeimaError
 from keima.games.game import Game
 from keima.games.position import Position
 from keima.games.records import GameRecord, PlayedGame
-from keima.games.trees.tree import GameTree, Setup, TreeNode
+from keima.games.trees.tree import MARK_COLOUR, MARK_TEXT, MOST_MARKS, GameTree, Setup, TreeNode
 from keima.plain import Data, Note
 
 P = TypeVar("P", bound=Position)
@@ -135,11 +135,12 @@ class Editing(Generic[P]):
         node.comment = comment
         if found := _MARKS.match(comment):
             marks: list[Data] = [dict(parse_qsl(mark)) for mark in found["marks"].split()]
-            if all(self._is_mark(cast(P, position), mark) for mark in marks):
+            if len(marks) <= MOST_MARKS and all(self._is_mark(cast(P, position), mark) for mark in marks):
                 node.marks, node.comment = marks, comment[found.end() :]
 
     def _is_mark(self, position: P, mark: Data) -> bool:
         known = mark.get("kind") in self.marks and mark.keys() <= {"kind", "point", "text", "to", "colour"}
+        known &= len(mark.get("text", "")) <= MARK_TEXT and bool(re.fullmatch(MARK_COLOUR, mark.get("colour", "")))
         points = ("point", "to") if mark.get("kind") == "arrow" else ("point",)
         return known and all(self.is_point(position, mark.get(name, "")) for name in points)
 

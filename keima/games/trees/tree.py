@@ -10,6 +10,13 @@ from keima.games.position import Position
 from keima.games.records import GameRecord
 from keima.plain import Data
 
+MOST_MARKS = 400
+"""Of a node, where the page or keima's own words in a record set them."""
+MARK_TEXT = 8
+"""Letters of a label there."""
+MARK_COLOUR = "^[A-Z]?$"
+"""A letter of PGN, where the colour is not the kind's own."""
+
 
 @dataclass(frozen=True)
 class Setup:
