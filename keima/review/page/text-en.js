@@ -17,7 +17,7 @@ export const TEXTS = {
   "tab.mistakes": "Mistakes", "tab.all": "All moves", "tab.summary": "Summary",
   "grade.good": "good", "grade.inaccuracy": "inaccuracy", "grade.mistake": "mistake", "grade.blunder": "blunder", "grade.choice": "the {judge}'s first choice",
   "judge.search": "search", "judge.network": "network",
-  "head.against": "against", "head.searched": "judged by {network} with {visits} visits", "head.judged": "judged by {network}",
+  "head.against": "against", "head.searched": "judged by {network} with {visits} visits", "head.deeper": "judged by {network} with {visits} visits, {deeper} where it matters", "head.judged": "judged by {network}",
   "second.good": "{name} sees no mistake here.", "second.blames": "{name}: {grade}, {n} centipawns lost; better {best}.",
   "now.start": "Start", "now.before": "Before the first move", "now.help": "Use the arrow keys, or click in the graph or in a list.",
   "now.share": "{visits} of {all} visits", "now.choice": "The search's choice, with {share}; policy {prior}.", "now.preferred": "The search preferred {best} ({visits} visits); this move got {share}, policy {prior}.",

@@ -135,7 +135,7 @@ export class ReviewView {
     const player = (side) => html("span", { class: "player" }, this.disc(side), this.playerName(side), game.ranks && game.ranks[side] ? html("span", { class: "rank", text: ` ${game.ranks[side]}` }) : null);
     this.part("title").replaceChildren(player(this.first), html("span", { class: "vs", text: t("head.against") }), player(this.second));
     const facts = [game.event, game.date, game.opening, ...this.board.facts(), `${this.review.moves.length} ${t(this.board.unit)}`,
-      this.searched ? t("head.searched", { network: network.name, visits: options.visits }) : t("head.judged", { network: network.name })];
+      this.searched ? t(options.deeper ? "head.deeper" : "head.searched", { ...options, network: network.name }) : t("head.judged", { network: network.name })];
     this.part("facts").replaceChildren(...facts.filter(Boolean).map((text) => html("span", { text })));
     this.part("result").hidden = !game.result;
     this.part("result").textContent = game.result || "";
