@@ -210,6 +210,7 @@ class TestReview:
             assert box["y"] + box["height"] < 640
             page.set_viewport_size({"width": view[0], "height": view[1]})
         assert page.locator("#report h1").inner_text().startswith("Ada <b>x</b>")
+        assert "with 30 visits, 120 where it matters" in page.locator("#report").inner_text()
         page.locator("#report").get_by_role("tab", name="All moves").click()
         assert page.locator("#panel-all tr[data-move]").count() == 7
         page.locator("#panel-all tr[data-move='4']").click()
