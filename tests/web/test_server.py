@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import http.client
+import os
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
 
 from keima.web.keeping import Keeper
 from keima.web.networks import Networks
 from keima.web.server import PAGES, Settings
-from tests.web.conversation import Served, serve
+from tests.web.conversation import Page, Served, serve
 
 
 def get(served: Served, path: str, **headers: str) -> tuple[int, str, str]:
@@ -153,3 +159,48 @@ def test_boards_are_limited_and_forgotten(served: Served, monkeypatch: pytest.Mo
             assert again.event("welcome")["session"] != name
         assert name not in server.sessions
         assert page.ask("networks")["networks"]
+
+
+@contextmanager
+def started(folder: Path, session: str = "") -> Iterator[tuple[subprocess.Popen[str], Page]]:
+    """`keima web` as a process of its own, and a page of it."""
+    command = [sys.executable, "-m", "keima", "web", "--no-open", "--port", "0"]
+    environment = {**os.environ, "XDG_STATE_HOME": str(folder)}
+    with subprocess.Popen(command, env=environment, text=True, stdout=PIPE, stderr=DEVNULL) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip().replace("http", "ws") + f"ws{session}"
+            for _ in range(600):
+                try:
+                    socket = connect(address, max_size=1 << 25)
+                    break
+                except OSError:
+                    time.sleep(0.1)
+            with socket:
+                yield process, Page(socket)
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+def test_a_server_killed_loses_nothing_of_a_game(tmp_path: Path) -> None:
+    """SIGKILL right after a move was told to be kept; the page that comes back plays on."""
+    moves = ["E5", "C3", "G3", "C7", "G7"]
+    with started(tmp_path) as (process, page):
+        name = page.event("welcome")["session"]
+        page.new("go", size=9)
+        for move in moves:
+            assert "error" not in page.ask("play", move=move)
+        page.ask("comment", text="好い手 </script>")
+        kept = tmp_path / "keima" / "games"
+        for _ in range(100):
+            if any("好い手" in path.read_text(encoding="utf-8") for path in kept.glob("*.sgf")):
+                break
+            time.sleep(0.02)
+        process.kill()
+    with started(tmp_path, f"?session={name}") as (_, page):
+        tree = page.event("tree", lambda event: event["whole"])
+        assert [node["move"] for node in tree["nodes"] if node.get("move")] == moves
+        assert "好い手 </script>" in page.ask("save")["text"]
+        page.ask("go", by="end")
+        assert "error" not in page.ask("play", move="E3")
