@@ -151,7 +151,7 @@ class Document:
         """
         position = self.position(at)
         if position.is_over:
-            raise IllegalMove("the game is over")
+            raise IllegalMove(Note("the game is over", "error.over"))
         after = position.play(move)
         side = position.to_play
         made = after.moves[-1]

@@ -121,6 +121,7 @@ def test_how_a_game_ended_is_told_by_key(page: Page) -> None:
     page.new("chess", fen="6k1/5ppp/8/8/8/8/8/K3R3 w - - 0 1")
     page.ask("play", move="e1e8")
     over = page.event("position", lambda event: event["over"])
+    assert page.ask("play", move="g8h7")["worded"] == told(Note("the game is over", "error.over"))
     assert over["reason"] == told(Note("checkmate", "reason.checkmate"))
     page.new("go", size=9)
     page.ask("start_game", engine={})
