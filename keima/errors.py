@@ -21,22 +21,18 @@ class KeimaError(Exception):
         message: what is wrong; a `Note` where a page can word it in another language.
         source: the file (or stream) the input came from, if any.
         place: where in it: a line, a byte offset, a move number, a layer's name.
+        words: the three as `str` tells them, a `Note` where the message is one.
     """
 
     def __init__(self, message: str, *, source: str | None = None, place: str | None = None) -> None:
         where = ": ".join(part for part in (source, place) if part)
-        super().__init__(f"{where}: {message}" if where else message)
+        self.words = f"{where}: {message}" if where else message
+        super().__init__(self.words)
+        if where and isinstance(message, Note):
+            self.words = Note("{where}: {what}", "error.at", where=where, what=message)
         self.message = message
         self.source = source
         self.place = place
-
-    @property
-    def words(self) -> str:
-        """The error as `str` tells it, a `Note` where its message is one."""
-        where = ": ".join(part for part in (self.source, self.place) if part)
-        if not isinstance(self.message, Note):
-            return str(self)
-        return Note("{where}: {what}", "error.at", where=where, what=self.message) if where else self.message
 
     def at(self, source: str | None = None, place: str | None = None) -> Self:
         """The same error with its place filled in, to re-raise where the file is known: outer place first."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from keima import __version__
-from keima.errors import BadRecord, BadRequest, KeimaError
+from keima.errors import BadRequest, KeimaError
 from keima.games.game import GAMES, Game
 from keima.games.position import Position
 from keima.games.positions import parse_json
@@ -108,7 +108,7 @@ class Session:
 
     def _fail(self, identity: object, error: Exception) -> None:
         field = error.field if isinstance(error, m.BadMessage) else ""
-        self.tell({"id": identity, "error": str(words(error)), "field": field, **_worded(error)})
+        self.tell({"id": identity, **told_error("error", error), "field": field})
 
     def tell(self, message: Data) -> None:
         """Send a message, if anyone listens."""
@@ -117,7 +117,7 @@ class Session:
 
     def failed(self, about: str, error: BaseException) -> None:
         """Tell that something went wrong away from any request."""
-        self.tell({"event": "failed", "about": about, "message": str(words(error)), **_worded(error)})
+        self.tell({"event": "failed", "about": about, **told_error("message", error)})
 
     def later(self, function: Callable[..., None], *arguments: object) -> None:
         """Call a function on the loop's thread, from any other."""
@@ -459,17 +459,10 @@ class Session:
         return {"notes": [told(note) for note in opened.tree.notes]}
 
 
-def words(error: BaseException) -> str:
-    """What to tell of an error: its message, and of one that should not be what it is."""
-    if isinstance(error, KeimaError | BadRecord):
-        return error.words
-    return f"{type(error).__name__}: {error}"
-
-
-def _worded(error: BaseException) -> Data:
-    """The field `worded` of what tells an error, where a page can word it."""
-    text = words(error)
-    return {"worded": told(text)} if isinstance(text, Note) else {}
+def told_error(name: str, error: BaseException) -> Data:
+    """The fields that tell an error: its words by that name, and `worded` where a page can word them."""
+    words = error.words if isinstance(error, KeimaError) else f"{type(error).__name__}: {error}"
+    return {name: str(words)} | ({"worded": told(words)} if isinstance(words, Note) else {})
 
 
 def as_text(message: Data) -> str:

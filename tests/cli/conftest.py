@@ -17,6 +17,25 @@ Run = Callable[..., Result]
 
 GO_GAME = "(;GM[1]SZ[5]KM[7.5]RU[Chinese]PB[Ada]PW[Bo];B[cc];W[bb];B[dd];W[ee])"
 CHESS_GAME = '[White "Ada"]\n[Black "Bo"]\n[Result "0-1"]\n\n1. f3 e5 2. g4 Qh4# 0-1\n'
+RECIPE = """\
+[network]
+name = "connect-four"
+blocks = 1
+channels = 8
+
+[search]
+visits = 8
+
+[games]
+temperature_plies = 4
+
+[optimizer]
+learning_rate = 0.01
+
+[run]
+steps = 4
+batch_size = 8
+"""
 
 
 @pytest.fixture(scope="session")

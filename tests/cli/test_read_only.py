@@ -15,6 +15,7 @@ import pytest
 
 import keima
 from keima.places import temporary
+from tests.cli.conftest import RECIPE
 
 pytestmark = pytest.mark.slow
 
@@ -25,36 +26,10 @@ UNSHARE = ["unshare", "--mount", *(["--map-root-user"] if getattr(os, "geteuid",
 SAID = "what is compiled cannot be kept in"
 OURS = ("HOME", "TMPDIR", "KEIMA_CACHE", "NUMBA_CACHE_DIR", "MPLCONFIGDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 
-RECIPE = """
-[network]
-name = "connect-four"
-blocks = 1
-channels = 8
-
-[search]
-visits = 8
-
-[games]
-side_by_side = 8
-block = 8
-temperature_plies = 4
-
-[window]
-steps = 2
-reuse = 4
-first = 100
-
-[judge]
-every = 1
-games = 2
-
-[optimizer]
-learning_rate = 0.01
-
-[run]
-steps = 2
-batch_size = 8
-"""
+SELFPLAY = (
+    "selfplay recipe.toml -o run --set games.side_by_side=8 --set games.block=8"
+    " --set window.steps=2 --set window.first=100 --set judge.games=2 --set run.steps=2"
+)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +74,7 @@ def in_it(place: Path, *command: str | Path) -> subprocess.CompletedProcess[str]
         ("match policy:connect_four policy:connect_four --games 2", "games 2: A wins"),
         ("bench --net connect_four --batch 1 --rounds 1 --seconds 0.01", "positions/s"),
         ("convert go go.onnx", "of PyTorch's float32"),
-        ("selfplay recipe.toml -o run", "run/networks/000001.safetensors"),
+        (SELFPLAY, "run/networks/000001.safetensors"),
     ],
 )
 def test_a_command_does_its_work_and_says_once_where_it_keeps_things(

@@ -11,28 +11,9 @@ from click.testing import Result
 from keima.cli.training.selfplay import facts
 from keima.training.selfplay.ratings import Elo
 from keima.training.selfplay.roles.status import Overview
+from tests.cli.conftest import RECIPE
 
 Run = Callable[..., Result]
-
-RECIPE = """\
-[network]
-name = "connect-four"
-blocks = 1
-channels = 8
-
-[search]
-visits = 8
-
-[games]
-temperature_plies = 4
-
-[optimizer]
-learning_rate = 0.01
-
-[run]
-steps = 4
-batch_size = 8
-"""
 
 
 @pytest.mark.parametrize("words", [[], ["run"], ["worker"], ["learner"], ["judge"]])

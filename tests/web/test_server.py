@@ -193,10 +193,7 @@ def test_a_server_killed_loses_nothing_of_a_game(tmp_path: Path) -> None:
             assert "error" not in page.ask("play", move=move)
         page.ask("comment", text="好い手 </script>")
         kept = tmp_path / "keima" / "games"
-        for _ in range(100):
-            if any("好い手" in path.read_text(encoding="utf-8") for path in kept.glob("*.sgf")):
-                break
-            time.sleep(0.02)
+        until(lambda: any("好い手" in path.read_text(encoding="utf-8") for path in kept.glob("*.sgf")))
         process.kill()
     with started(tmp_path, f"?session={name}") as (_, page):
         tree = page.event("tree", lambda event: event["whole"])
