@@ -48,8 +48,8 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
     "go": DefaultNetwork(
         file="go.bin.gz",
         name="keima-go",
-        sha256="c3912674119c3acedfa22bc8e019cfd7e470201c63c51dea66a19a81f7ebb7f7",
-        licence="MIT; it began as KataGo's g170-b6c96, which is MIT, © David J Wu and others",
+        sha256="09d55d62f8998121d233ca3823298a032dd316f00fcc6ccfe023c4803cd45446",
+        licence="MIT; it is KataGo's g170-b6c96 trained further, which is MIT, © David J Wu and others",
         recipe="recipes/default-go.toml",
         teacher="KataGo g170-b6c96-s175395328-d26788732",
         training_data="26,262 games of 9-dan players on Tygem, autumn 2009; 3,300 of the teacher on 7×7 to 13×13",
