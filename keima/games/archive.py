@@ -6,7 +6,7 @@ A game's facet is `ARCHIVE`, an `Archive`:
     rows     → `columns` → arrays on the disk → `games`: its class of `FlatGames`
     arrays   → `FlatGames.replay` → position records, which an encoding turns into planes
 
-`policy_games`, where a game has it, plays games without records: policies against each other, without a search.
+`policy_games` plays games without records: policies against each other, without a search.
 """
 
 from __future__ import annotations
@@ -103,8 +103,9 @@ class FlatGames(ABC):
         return None
 
     def final_lead(self, chosen: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The final lead of the first side in points, float32 [N]; NaN unknown."""
-        raise BadRequest(f"games of {self.game} have no score")
+        """The final lead of the first side in points, float32 [N]; NaN unknown. Without points: +1, 0, −1."""
+        winner = self.winner[chosen].astype(np.float32)
+        return np.where(winner == UNKNOWN_WINNER, np.float32(np.nan), winner)
 
     def fill_ownership(
         self,
@@ -186,7 +187,7 @@ class Archive(ABC):
     """Counts what only its stores have, for `keima data info`."""
     drawn: str = "drawn"
     """What `keima data info` calls a game that neither side won."""
-    policy_games: PolicyGames | None = None
+    policy_games: PolicyGames
     """Games without records."""
     codes: int = 1 << 15
     """Its kernels' moves are below this."""

@@ -44,6 +44,7 @@ class Opinion:
     centipawns: int | None = None  # None where the end is in sight
     mate: int | None = None  # plies to a forced win (above 0) or loss (below); None: none found
     pv: tuple[str, ...] = ()  # the variation it expects, the move it would play first
+    moves: tuple[Opinion, ...] = ()  # of its best moves, if several were asked for: this one again, then the others
 
 
 class Opinions(Protocol):
@@ -188,8 +189,8 @@ class Playing(Generic[P, R]):
         """A value (win − loss, in [−1, 1]) as the game's players count; None where they do not count so."""
         return None
 
-    def program(self, command: str, nodes: int) -> Opinions:
-        """Start a program that speaks `protocol`, to judge positions with so many nodes each.
+    def program(self, command: str, nodes: int, moves: int = 1) -> Opinions:
+        """Start a program that speaks `protocol`, to judge positions with so many nodes each, or their best `moves`.
 
         Raises:
             BadRequest: none can judge this game, or the program does not start.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from keima.errors import BadRequest
 from keima.games.game import GAMES, Game
@@ -54,10 +55,18 @@ class SecondJudge:
             self._started.close()
 
 
+def names_program(text: str) -> bool:
+    """Is that a program, as `read_judge` reads it, and no file?"""
+    return text.replace(",", ":").split(":")[0] in _protocols() and not Path(text).exists()
+
+
+def _protocols() -> list[str]:
+    return sorted({game.playing.protocol for game in GAMES.values() if game.playing.protocol})
+
+
 def read_judge(text: str) -> SecondJudge:
     """A judge as a command line names it: "uci:stockfish", "uci,nodes=500000:stockfish". Raises BadRequest."""
     found = _WRITTEN.fullmatch(text)
-    protocols = sorted({game.playing.protocol for game in GAMES.values() if game.playing.protocol})
-    if found is None or found["protocol"] not in protocols:
+    if found is None or found["protocol"] not in _protocols():
         raise BadRequest(f"--judge takes PROTOCOL:COMMAND or PROTOCOL,nodes=N:COMMAND, as uci:stockfish; not {text!r}")
     return SecondJudge(found["protocol"], found["command"].strip(), int(found["nodes"] or NODES))

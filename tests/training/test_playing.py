@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import chess
 import numpy as np
 import pytest
 import torch
@@ -12,6 +13,7 @@ from keima.cli.main import app
 from keima.errors import BadRequest
 from keima.inference.evaluator import Evaluator
 from keima.systems.registry import create
+from keima.training.data.export import export
 from keima.training.data.store import GameStore
 from keima.training.reinforce.games import EvaluatorPlayer, play_games, play_store, set_table
 from keima.training.run.recipe import SelfplayRecipe
@@ -50,12 +52,35 @@ def test_the_store_holds_the_games_that_were_played(networks, tmp_path):
 def test_what_cannot_play_is_refused(networks, tmp_path):
     evaluator = Evaluator(create("alphago-value", filters=4, layers=2, hidden=4, board_size=5).eval(), "torch")
     table = set_table(SelfplayRecipe(), networks[0])
-    with pytest.raises(
-        BadRequest, match=r"networks of Go or connect four with a policy, which alphago-value \(alphago\) is not"
-    ):
+    with pytest.raises(BadRequest, match=r"a policy of their own, which alphago-value \(alphago\) has not"):
         play_store((evaluator, evaluator), table, 1, tmp_path / "games.parquet")
     with pytest.raises(BadRequest, match=r"must end in \.parquet"):
         play_store((evaluator, evaluator), table, 1, tmp_path / "games.txt")
+
+
+def test_chess_is_played_by_its_rules_to_its_end(tmp_path):
+    """Every game, replayed by python-chess: legal moves, no ending passed over, the result that the rules give."""
+    torch.manual_seed(1)
+    evaluator = Evaluator(create("lc0-10x128", blocks=1, channels=8, se_channels=4).eval(), "torch")
+    table = set_table(SelfplayRecipe(), evaluator.network)
+    play_store((evaluator, evaluator), table, 16, tmp_path / "games.parquet", seed=5)
+    ended = 0
+    for _, record, _ in export(GameStore.open(tmp_path / "games.parquet")):
+        board = chess.Board()
+        for _, move in record.turns:
+            assert not board.is_checkmate()
+            assert not board.is_stalemate()
+            assert not board.is_insufficient_material()
+            assert not board.is_repetition(3)
+            assert not board.is_fifty_moves()
+            board.push(board.parse_uci(move))  # raises where it is illegal
+        assert len(record.turns) <= 400
+        outcome = board.outcome()
+        ended += outcome is not None or board.is_repetition(3) or board.is_fifty_moves()
+        assert record.result == (outcome.result() if outcome is not None else "1/2-1/2")
+    assert ended
+    with pytest.raises(BadRequest, match="board of chess is 8×8"):
+        set_table(SelfplayRecipe(size=9), evaluator.network)
 
 
 def test_the_command(networks, tmp_path):

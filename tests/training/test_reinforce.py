@@ -263,8 +263,9 @@ def test_recipes_that_cannot_be_are_refused(tmp_path: Path, overrides: list[str]
 
 
 def test_networks_that_cannot_play_are_refused(tmp_path: Path) -> None:
-    text = RECIPE.replace('name = "alphago-policy"\nfilters = 8\nlayers = 2\nboard_size = 5', 'name = "maia-6x64"')
-    with pytest.raises(BadRequest, match="games are played by networks of Go or connect four with a policy"):
+    value = 'name = "alphago-value"\nfilters = 8\nlayers = 2\nhidden = 4\nboard_size = 5'
+    text = RECIPE.replace('name = "alphago-policy"\nfilters = 8\nlayers = 2\nboard_size = 5', value)
+    with pytest.raises(BadRequest, match="games are played by networks with a policy of their own"):
         train(recipe(tmp_path, text=text), tmp_path / "run")
 
 

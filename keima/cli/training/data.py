@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+import os
+import time
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option, Typer
@@ -33,7 +35,14 @@ PLAY_EXAMPLES = """Examples:
 
 \b
   keima data play kata1-b6c96.bin.gz -o nine.parquet --games 1000 --size 9
+  keima data play maia-1100.pb.gz maia-1900.pb.gz -o chess.parquet --games 5000
   keima data play strong.bin.gz weak.safetensors -o games.parquet --temperature 0.8 --rules tromp-taylor
+"""
+SEARCH_EXAMPLES = """Examples:
+
+\b
+  keima data search games.parquet b6c96.bin.gz -o searched.parquet --visits 200 --share 0.1
+  keima data search chess.parquet uci,nodes=2000:stockfish -o searched.parquet --moves 5
 """
 SCORE_EXAMPLES = """Examples:
 
@@ -57,6 +66,9 @@ EXPORT_EXAMPLES = """Examples:
 """
 _SHOWN_BROKEN = 5
 _SHOWN_VALUES = 8
+_SEARCHED_TOGETHER = 4
+"""Games whose positions a network searches side by side."""
+_TELL_SECONDS = 30.0
 
 app = Typer(
     help="Collections of games made ready for training.",
@@ -118,8 +130,8 @@ def play(
 ) -> None:
     """Let policies play each other, without a search, and write their games to a store.
 
-    Each move is drawn from the policy among the moves that fill no own true eye; after two passes, or three times as
-    many moves as points, the area is counted with every stone alive.
+    Each move is drawn from the policy; in Go among the moves that fill no own true eye, and after two passes, or three
+    times as many moves as points, the area is counted with every stone alive. Chess of 400 plies is drawn.
     """
     from keima.inference.evaluator import Evaluator
     from keima.training.reinforce.games import play_store, set_table
@@ -133,6 +145,67 @@ def play(
     table = set_table(wanted, first.network, second.network)
     moves = play_store((first, second), table, games, output, seed=seed, progress=lambda n: common.say(f"{n:,} games"))
     common.say(f"{output}: {games:,} games, {moves:,} moves")
+
+
+@app.command("search", epilog=SEARCH_EXAMPLES)
+def search(
+    store: StoreArgument,
+    by: Annotated[str, Argument(metavar="BY", help="A network, or a program: uci,nodes=2000:stockfish.")],
+    output: Annotated[str, Option("-o", "--output", metavar="STORE", help="The .parquet file to write.")],
+    share: Annotated[float, Option(min=0.0, max=1.0, help="Of the positions, by lot.")] = 1.0,
+    visits: Annotated[int, Option(min=1, help="Of a network's search.")] = 100,
+    preset: Annotated[str, Option(help="Of a network's search: auto or one of `keima.PRESETS`.")] = "auto",
+    moves: Annotated[int, Option(min=1, max=100, help="A program's best moves of a position.")] = 5,
+    temperature: Annotated[float, Option(min=0.001, help="Of a program's moves, in winning chances.")] = 0.03,
+    programs: Annotated[int | None, Option(min=1, help="Run at once; one a core if not given.")] = None,
+    seed: Annotated[int, Option(min=0, help="Of the lot.")] = 0,
+    precision: common.Precision = "auto",
+    backend: common.Backend = "auto",
+    threads: common.Threads = None,
+) -> None:
+    """Search positions of games, and keep what was found beside the moves, for `data.searches` of a training.
+
+    Of a network's search that is π, the share of visits, and Q; of a program the softmax of its best moves' winning
+    chances, and the winning chance.
+    """
+    from keima.games.game import GAMES
+    from keima.review.second import names_program, read_judge
+    from keima.training.data.store import GameStore
+    from keima.training.distill.searches import network_searcher, program_searcher, search_games
+
+    games = GameStore.open(store)
+    with ExitStack() as stack:
+        if names_program(by):
+            judge = read_judge(by)
+            judge.check([games.game])
+            searchers = []
+            for _ in range(programs or os.cpu_count() or 1):
+                program = GAMES[games.game].playing.program(judge.command, judge.nodes, moves)
+                stack.callback(program.close)
+                searchers.append(program_searcher(program, temperature))
+        else:
+            evaluator = common.open_player(common.open_network(by), backend, precision, 0, threads)
+            searchers = [network_searcher(evaluator, visits, preset)]
+        positions = search_games(
+            games, output, searchers, share=share, together=1 if names_program(by) else _SEARCHED_TOGETHER,
+            seed=seed, progress=_Told(len(games)),
+        )  # fmt: skip
+    common.say(f"{output}: {len(games):,} games, {positions:,} positions searched")
+
+
+class _Told:
+    """Says now and then how far a search of games is, and how long it will take."""
+
+    def __init__(self, games: int) -> None:
+        self._games, self._began = games, time.monotonic()
+        self._told = self._began
+
+    def __call__(self, games: int, positions: int) -> None:
+        now = time.monotonic()
+        if now - self._told >= _TELL_SECONDS:
+            self._told = now
+            left = (now - self._began) * (self._games / games - 1) / 60
+            common.say(f"{games:,} of {self._games:,} games, {positions:,} positions searched, {left:.0f} min left")
 
 
 @app.command("info", epilog=INFO_EXAMPLES)

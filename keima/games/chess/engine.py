@@ -10,6 +10,7 @@ import math
 import shlex
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import chess
 import chess.engine
@@ -21,6 +22,7 @@ from keima.games.position import Position as AnyPosition
 
 _SECONDS = 60.0
 """For one answer; a program that takes longer is taken for dead."""
+_INFO = chess.engine.INFO_SCORE | chess.engine.INFO_PV
 _FOLDERS = "/usr/games:/usr/local/games"
 """Where Debian puts engines; not everyone's search path has it."""
 
@@ -28,8 +30,8 @@ _FOLDERS = "/usr/games:/usr/local/games"
 class Engine:
     """A UCI program, started. Raises BadRequest: it is not there, or does not speak UCI."""
 
-    def __init__(self, command: str, nodes: int) -> None:
-        self.command, self.nodes = command, nodes
+    def __init__(self, command: str, nodes: int, moves: int = 1) -> None:
+        self.command, self.nodes, self.moves = command, nodes, moves
         try:
             program, *arguments = shlex.split(command)
         except ValueError as error:
@@ -46,29 +48,31 @@ class Engine:
     def __call__(self, positions: Sequence[AnyPosition]) -> Iterator[Opinion | None]:
         """As `Opinions`; the program's tables are emptied first, so the same positions get the same answers."""
         game = object()
+        board, before = chess.Board(), None
         for position in positions:
             assert isinstance(position, Position)
-            yield None if position.is_over else self._judge(position, game)
+            if position.is_over:
+                yield None
+                continue
+            if before is None or not follows(before, position):
+                board, known = chess.Board(position.start_fen, chess960=position.chess960), 0
+            else:
+                known = len(before.moves)
+            for move in position.moves[known:]:
+                board.push_uci(move)
+            before = position
+            yield self._judge(board, game)
 
-    def _judge(self, position: Position, game: object) -> Opinion:
-        board = chess.Board(position.start_fen, chess960=position.chess960)
-        for move in position.moves:
-            board.push_uci(move)
+    def _judge(self, board: chess.Board, game: object) -> Opinion:
+        limit = chess.engine.Limit(nodes=self.nodes)
         try:
-            found = self._engine.analyse(board, chess.engine.Limit(nodes=self.nodes), game=game)
-            score = found["score"].relative
-        except (chess.engine.EngineError, TimeoutError, KeyError) as error:
-            raise BadRequest(
-                f"failed at {position.fen()}: {error or type(error).__name__}", source=self.name
-            ) from error
-        cp, moves = score.score(), score.mate()
-        pv = []
-        for expected in found.get("pv", []):
-            pv.append(board.uci(expected))
-            board.push(expected)
-        if moves is not None:
-            return Opinion(float(moves > 0), mate=2 * moves - 1 if moves > 0 else 2 * moves, pv=tuple(pv))
-        return Opinion(chances(cp or 0), centipawns=cp, pv=tuple(pv))
+            if self.moves == 1:
+                return _opinion(board, self._engine.analyse(board, limit, game=game, info=_INFO))
+            lines = self._engine.analyse(board, limit, multipv=self.moves, game=game, info=_INFO)
+            found = tuple(_opinion(board, line) for line in lines)
+            return replace(found[0], moves=found)
+        except (chess.engine.EngineError, TimeoutError, LookupError) as error:
+            raise BadRequest(f"failed at {board.fen()}: {error or type(error).__name__}", source=self.name) from error
 
     def close(self) -> None:
         """End the program."""
@@ -76,6 +80,25 @@ class Engine:
             self._engine.quit()
         except (chess.engine.EngineError, TimeoutError):
             self._engine.close()
+
+
+def follows(old: Position, new: Position) -> bool:
+    """Is `new` what came of `old`?"""
+    same = (old.start_fen, old.chess960) == (new.start_fen, new.chess960)
+    return same and new.moves[: len(old.moves)] == old.moves
+
+
+def _opinion(board: chess.Board, found: chess.engine.InfoDict) -> Opinion:
+    """Of a line that the program tells. Raises KeyError where it tells no score."""
+    score = found["score"].relative
+    cp, moves = score.score(), score.mate()
+    board, pv = board.copy(stack=False), []
+    for expected in found.get("pv", []):
+        pv.append(board.uci(expected))
+        board.push(expected)
+    if moves is not None:
+        return Opinion(float(moves > 0), mate=2 * moves - 1 if moves > 0 else 2 * moves, pv=tuple(pv))
+    return Opinion(chances(cp or 0), centipawns=cp, pv=tuple(pv))
 
 
 def chances(centipawns: float) -> float:

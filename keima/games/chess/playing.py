@@ -58,10 +58,10 @@ class _Playing(Playing[Position, GameRecord]):
     def centipawns(self, value: float) -> int:
         return centipawns(value)
 
-    def program(self, command: str, nodes: int) -> Opinions:
+    def program(self, command: str, nodes: int, moves: int = 1) -> Opinions:
         from keima.games.chess.engine import Engine
 
-        return Engine(command, nodes)
+        return Engine(command, nodes, moves)
 
 
 PLAYING = _Playing(Position)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from keima.errors import BadRequest, KeimaError
 from keima.games import rows as store
-from keima.games.archive import UNKNOWN_WINNER, Archive, FlatGames, Kinds, PolicyGames
+from keima.games.archive import Archive, FlatGames, Kinds, PolicyGames
 from keima.games.connect_four.kernels import COLUMNS, NAMES, ONGOING, SQUARES, WON, legal_moves, make
 from keima.games.connect_four.position import Position
 from keima.games.connect_four.records import GameRecord, parse_game, split_games
@@ -57,11 +57,6 @@ class ConnectFourGames(FlatGames):
     def kinds(self) -> Kinds:
         """One: all games begin alike."""
         return Kinds(np.zeros(len(self), np.int64), [Position.start()])
-
-    def final_lead(self, chosen: Indices) -> NDArray[np.float32]:
-        """+1, 0, −1 as the first player won, neither, or the second; NaN unknown."""
-        winner = self.winner[chosen].astype(np.float32)
-        return np.where(winner == UNKNOWN_WINNER, np.float32(np.nan), winner)
 
 
 @njit

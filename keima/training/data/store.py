@@ -167,12 +167,12 @@ class GameStore:
 class StoreWriter:
     """Writes the rows of one store file of a game, `games` so far; made by `writing`."""
 
-    def __init__(self, game: str, stream: IO[bytes]) -> None:
+    def __init__(self, game: str, stream: IO[bytes], schema: pa.Schema | None = None) -> None:
         self.game = game
         self.games = 0
         self._waiting: list[pa.RecordBatch] = []
         self._rows = 0
-        self._schema = schema = GAMES[game].archive.schema
+        self._schema = schema = schema or GAMES[game].archive.schema
         few = [field.name for field in schema if field.type == pa.string() and field.name != "source"]
         self._writer = pq.ParquetWriter(stream, schema, compression="zstd", use_dictionary=few)
 
@@ -213,15 +213,17 @@ def check_output(path: Path | str) -> None:
 
 
 @contextmanager
-def writing(path: Path | str, game: str) -> Iterator[StoreWriter]:
+def writing(path: Path | str, game: str, schema: pa.Schema | None = None) -> Iterator[StoreWriter]:
     """A writer whose file takes its place when the block ends well; else whatever was there stays.
+
+    `schema`: of a store of this game with more columns.
 
     Raises:
         BadStore: it cannot be written there, or the disk is full.
     """
     try:
         with replacing(path) as stream:
-            writer = StoreWriter(game, stream)
+            writer = StoreWriter(game, stream, schema)
             try:
                 yield writer
                 writer.close()

@@ -75,7 +75,7 @@ class Table:
     @property
     def rules(self) -> PolicyGames:
         """How policies play the game."""
-        return policy_games(self.begin.game)
+        return GAMES[self.begin.game].archive.policy_games
 
 
 class Played(NamedTuple):
@@ -92,25 +92,15 @@ class Played(NamedTuple):
     symmetry: Ints
 
 
-def policy_games(game: str) -> PolicyGames:
-    """How policies play a game without a search. Raises BadRequest where they do not."""
-    found = GAMES[game].archive.policy_games
-    if found is None:
-        raise BadRequest(f"no games of {GAMES[game].title} are played without a search")
-    return found
-
-
 def check_player(network: Network) -> None:
     """Refuse a network that cannot play so.
 
     Raises:
-        BadRequest: of a game that is not played so, without a policy, for playouts only, or a human network.
+        BadRequest: without a policy, for playouts only, or a human network.
     """
-    plays = GAMES[network.encoding.game].archive.policy_games is not None and "policy" in network.output_names
-    if not plays or network.for_playouts or "metadata" in network.input_names:
+    if "policy" not in network.output_names or network.for_playouts or "metadata" in network.input_names:
         name = f"{network.pedigree.name} ({network.system})"
-        titles = " or ".join(game.title for game in GAMES.values() if game.archive.policy_games is not None)
-        raise BadRequest(f"games are played by networks of {titles} with a policy, which {name} is not")
+        raise BadRequest(f"games are played by networks with a policy of their own, which {name} has not")
 
 
 def set_table(recipe: SelfplayRecipe, network: Network, *others: Network) -> Table:
@@ -123,7 +113,7 @@ def set_table(recipe: SelfplayRecipe, network: Network, *others: Network) -> Tab
     own = getattr(network.encoding, "board_size", None)
     if recipe.size and own is not None and recipe.size != own:
         raise BadRequest(f"the network is for {own}×{own} boards, not {recipe.size}×{recipe.size}", place="size")
-    rules = policy_games(network.encoding.game)
+    rules = GAMES[network.encoding.game].archive.policy_games
     begin = rules.begin(recipe.size or own or 0, recipe.rules, recipe.komi)
     for other in others:
         try:

@@ -9,6 +9,8 @@
 - *calibration* (ECE): positions in ten bins by p; the mean distance of a bin's mean p and mean y, weighted by its
   positions (Guo et al. 2017, arXiv:1706.04599). The same for the policy: p of the first move, y whether it was played.
 - *phases*: all of these by ply.
+
+Of positions with a search's π and Q (`data.searches`) the move is π's first, and the result is Q.
 """
 
 from __future__ import annotations
@@ -212,7 +214,8 @@ def tally_batches(network: Network, batches: Iterable[TensorBatch], autocast: Au
         first = batch.first_to_move
         first_to_move = np.zeros(len(batch), np.bool_) if first is None else first.cpu().numpy()
         heads = network.answers(output, decoding_context(first_to_move))
-        policy = batch.policy.cpu().numpy() if has_policy and batch.policy is not None else None
+        target = batch.policy if batch.policy_soft is None else batch.policy_soft.argmax(dim=1)
+        policy = target.cpu().numpy() if has_policy and target is not None else None
         if policy is not None and not network.has_pass:  # a pass says nothing of a policy that has none
             policy = np.where(policy < heads.policy.shape[1] - 1, policy, -1)
         ply = np.zeros(len(batch), np.int32) if batch.ply is None else batch.ply.cpu().numpy()

@@ -100,7 +100,11 @@ class DataRecipe:
     lowest_rank: str | None = None  # only games both of whose players have this rank at least ("1d"; Go)
     lowest_rating: int | None = None  # the same of ratings (chess)
     known_winner: bool = False  # only games whose winner is known
+    searches: bool = False  # learn what searches found (π and Q of `keima data search`), of positions that have it
     one_per_game: bool = False  # a position of each game an epoch, another each time, as AlphaGo's value network needs
+
+
+_FILTERS = ("first_ply", "last_ply", "lowest_rank", "lowest_rating", "known_winner", "one_per_game")
 
 
 @dataclass(frozen=True)
@@ -347,6 +351,13 @@ def _check_together(recipe: Recipe) -> None:
     _check_games(recipe)
     if recipe.data.last_ply is not None and recipe.data.last_ply < recipe.data.first_ply:
         raise recipe.error("data.last_ply", f"is before first_ply, {recipe.data.first_ply}")
+    if recipe.data.searches:
+        given = [f"data.{key}" for key in _FILTERS if getattr(recipe.data, key) != getattr(DataRecipe(), key)]
+        given += ["teacher"] if recipe.teacher.network else []
+        if given:
+            raise recipe.error(
+                given[0], "does not go with data.searches: those say what is learned, and of which positions"
+            )
 
 
 def check_training(recipe: Recipe) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from keima.systems.loss import Loss, Objective, loss_for
 from keima.systems.network import Network
 from keima.systems.targets import ArrayBatch
 from keima.training.data.batches import Loader
+from keima.training.distill.searches import searched_games
 from keima.training.distill.teacher import Generations, check_teacher, open_loader
 from keima.training.reinforce.reinforce import PolicyGradient, ReinforceBatches
 from keima.training.run.checkpoint import POOL, SELFPLAY
@@ -137,6 +138,10 @@ def _open_store(
     options |= {"seed": recipe.run.seed if training else _TEST_SEED}
     options |= {"symmetries": recipe.data.symmetries and training}
     try:
+        if recipe.data.searches:
+            found = searched_games(store)
+            options |= {"positions": found.full(), "policies": replace(found.policies, values=found.returns(0.0))}
+            return open_loader(recipe, found.games, network, world, teacher, **options)
         return open_loader(recipe, store, network, world, teacher, **options)
     except BadRequest as error:
         raise recipe.error(f"data.{key}", error.message) from error

@@ -64,7 +64,7 @@ def shard_bytes(games: Sequence[SelfplayGame]) -> bytes:
     if not games or len({game.number for game in games}) < len(games):
         raise BadStore("a shard holds games, one of each number")
     schema = shard_schema(games[0].position.game)
-    rows = [{**row, **_more(game, len(row["moves"]) // 2)} for game, row in zip(games, _rows(games), strict=True)]
+    rows = [{**row, **search_row(game, len(row["moves"]) // 2)} for game, row in zip(games, _rows(games), strict=True)]
     stream = pa.BufferOutputStream()
     table = pa.Table.from_pylist(rows, schema=schema)
     few = [field.name for field in schema if field.type == pa.string() and field.name != "source"]
@@ -104,7 +104,7 @@ def _played(each: SelfplayGame, game: Game) -> PlayedGame:
     return PlayedGame(each.position, names, verdict.result, "self-play", each.number, "", verdict.reason, "")
 
 
-def _more(game: SelfplayGame, moves: int) -> Row:
+def search_row(game: SelfplayGame, moves: int) -> Row:
     """What self-play adds to a row of so many moves; those before the game's own are openings."""
     plies = [Ply("", OPENING)] * (moves - len(game.plies)) + game.plies
     if len(plies) != moves:

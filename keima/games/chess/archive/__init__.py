@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from keima.errors import BadRecord
 from keima.games import rows as store
 from keima.games.archive import Archive, FlatGames, Kinds
+from keima.games.chess.archive.playing import ChessPolicyGames
 from keima.games.chess.archive.reading import ChessReader, game_starts, split_pgn
 from keima.games.chess.board import STATE, make
 from keima.games.chess.position import Position
@@ -155,6 +156,17 @@ class _Counts(Counts):
         }
 
 
+def _played(moves: NDArray[np.uint16], start: NDArray[np.int64], winner: NDArray[np.int8]) -> ChessGames:
+    """Games from the usual start."""
+    count = len(winner)
+    elo = np.full(count, UNKNOWN_ELO, np.int16)
+    return ChessGames(
+        moves=moves, start=start, winner=winner, key=np.arange(count, dtype=np.uint64),
+        start_fen=np.full(count, -1, np.int32), start_fens=(), chess960=np.zeros(count, np.bool_),
+        white_elo=elo, black_elo=elo,
+    )  # fmt: skip
+
+
 class ChessArchive(Archive):
     """PGN into rows, rows into arrays; what is not `fast` reads plain games without a kernel, to the same rows."""
 
@@ -162,6 +174,7 @@ class ChessArchive(Archive):
     games = ChessGames
     columns = _Columns
     counts = _Counts
+    policy_games = ChessPolicyGames(_played)
     codes = _MOVE_KINDS << 12
     chunk_games = 1
     nothing = "holds no PGN game"

@@ -259,7 +259,7 @@ class ChessReader:
         if count == NOT_PLAIN:
             return None
         result = tags.get("Result", "*")
-        return _row(tags, moves[:count], start, written if result == "*" else result)
+        return row_of(tags, moves[:count], start, written if result == "*" else result)
 
     def _plain_start(self, tags: Mapping[str, str]) -> Position | None:
         """Where the game begins; None for Chess960 and other variants, and for a FEN that is bent or impossible."""
@@ -276,7 +276,7 @@ class ChessReader:
         state = joined([record.start.record])
         codes = np.array([uci_code(move) for move in record.moves], np.int32)
         board.play_moves(state[0], codes, self._legal)
-        return _row(record.headers, codes.astype(np.uint16), record.start, record.result)
+        return row_of(record.headers, codes.astype(np.uint16), record.start, record.result)
 
 
 _HEAD = re.compile(rb'(?:\[[A-Za-z0-9_]+ +"[^"\\\n\r]*"\][ \t]*\r?\n)+(?:[ \t]*\r?\n)*(?!\[)')
@@ -294,7 +294,7 @@ def _decode(text: bytes) -> str:
         return "".join(decode_line(line) for line in text.splitlines(keepends=True))
 
 
-def _row(tags: Mapping[str, str], moves: NDArray[np.uint16], start: Position, result: str) -> Row:
+def row_of(tags: Mapping[str, str], moves: NDArray[np.uint16], start: Position, result: str) -> Row:
     """A game as a row of the store."""
     usual = not start.chess960 and (start.start_fen == START_FEN or start.fen() == START_FEN)
     start_fen = None if usual else start.start_fen

@@ -1,0 +1,168 @@
+"""Searches of a store's games: what is kept of them, what is learned from them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import keima
+from keima.cli.main import app
+from keima.errors import BadRequest
+from keima.games.chess.position import Position
+from keima.games.playing import Opinion
+from keima.inference.evaluator import Evaluator
+from keima.systems.registry import create
+from keima.training.data.export import export, to_json
+from keima.training.data.importing import import_games
+from keima.training.data.store import GameStore
+from keima.training.distill.searches import network_searcher, program_searcher, search_games, searched_games
+from keima.training.run.loop import train
+from keima.training.run.recipe import read_recipe
+from keima.training.selfplay.columns import describe_row
+
+PGN = """[Event "a"]
+[Result "0-1"]
+
+1. f3 e5 2. g4 Qh4# 0-1
+
+[Event "b"]
+[Result "1/2-1/2"]
+
+1. d4 d5 2. c4 e6 3. Nc3 Nf6 1/2-1/2
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> GameStore:
+    (tmp_path / "games.pgn").write_text(PGN)
+    import_games([tmp_path / "games.pgn"], tmp_path / "games.parquet", min_moves=1)
+    return GameStore.open(tmp_path / "games.parquet")
+
+
+class Oracle:
+    """Says of every position that its first two legal moves, in the order of their names, win 60 and 50 %."""
+
+    name = "oracle"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, positions):
+        for position in positions:
+            assert isinstance(position, Position)
+            self.asked.append(position.fen())
+            moves = sorted(position.legal())[:2]
+            mate = Opinion(1.0, mate=1, pv=("d8h4",))
+            found = [Opinion(chance, pv=(move,)) for chance, move in zip((0.6, 0.5), moves, strict=True)]
+            if "d8h4" in position.legal():
+                found = [mate, *found]
+            yield Opinion(found[0].winrate, pv=found[0].pv, moves=tuple(found))
+
+    def close(self) -> None:
+        pass
+
+
+def plies(store: GameStore) -> list[list[dict]]:
+    return [to_json(game, describe_row)["plies"] for game in export(store)]
+
+
+def test_what_a_program_says_is_kept_beside_the_moves(store, tmp_path):
+    oracle, out = Oracle(), tmp_path / "searched.parquet"
+    assert search_games(store, out, [program_searcher(oracle, 0.1)]) == len(oracle.asked) == 4 + 6
+    assert oracle.asked[0] == keima.games.chess.Position.start().fen()
+    found = plies(GameStore.open(out))
+    share = math.exp(0) / (math.exp(0) + math.exp(-1))  # 0.1 of a chance apart, at a temperature of 0.1
+    first = found[0][0]
+    assert first["kind"] == "full"
+    assert first["q"] == pytest.approx(0.2, abs=1e-4)  # 2 · 0.6 − 1
+    assert first["policy"] == {"a2a3": pytest.approx(share, abs=1e-4), "a2a4": pytest.approx(1 - share, abs=1e-4)}
+    mate = found[0][3]["policy"]
+    assert mate["d8h4"] == pytest.approx(1 / (1 + math.exp(-5) + math.exp(-6)), abs=1e-4)  # 1.1 against 0.6 and 0.5
+    before, after = list(export(store)), list(export(GameStore.open(out)))
+    assert [game.record.turns for game in before] == [game.record.turns for game in after]
+
+
+def test_a_share_is_drawn_by_lot_and_many_searchers_find_the_same(store, tmp_path):
+    outs = [tmp_path / f"{k}.parquet" for k in range(3)]
+    counts = [
+        search_games(store, outs[0], [program_searcher(Oracle(), 0.1)], share=0.5, seed=1),
+        search_games(store, outs[1], [program_searcher(Oracle(), 0.1) for _ in range(3)], share=0.5, seed=1),
+        search_games(store, outs[2], [program_searcher(Oracle(), 0.1)], share=0.5, seed=2),
+    ]
+    assert 0 < counts[0] == counts[1] < 10
+    assert outs[0].read_bytes() == outs[1].read_bytes()
+    kinds = [[ply["kind"] for game in plies(GameStore.open(out)) for ply in game] for out in outs]
+    assert kinds[0] != kinds[2]
+    assert kinds[0].count("full") == counts[0]
+
+
+def test_a_networks_search_teaches_its_visits(store, tmp_path):
+    torch.manual_seed(0)
+    network = create("lc0-10x128", blocks=1, channels=8, se_channels=4).eval()
+    evaluator = Evaluator(network, "torch")
+    search_games(store, tmp_path / "out.parquet", [network_searcher(evaluator, 12)], together=2)
+    positions = [position for game in export(store) for position in list(game.record.positions())[:-1]]
+    results = keima.search_batch(evaluator, positions, 12)
+    found = [ply for game in plies(GameStore.open(tmp_path / "out.parquet")) for ply in game]
+    for ply, result in zip(found, results, strict=True):
+        total = sum(move.visits for move in result.moves)
+        wanted = {move.move: move.visits / total for move in result.moves}
+        assert ply["policy"] == pytest.approx(wanted, abs=1e-4)
+        assert ply["q"] == pytest.approx(result.value, abs=1e-4)
+
+
+RECIPE = """
+[network]
+name = "lc0-10x128"
+blocks = 1
+channels = 8
+se_channels = 4
+[data]
+train = "{store}"
+test = "{store}"
+searches = true
+[optimizer]
+kind = "adamw"
+learning_rate = 0.02
+[run]
+steps = 60
+batch_size = 10
+evaluate_every = 60
+device = "cpu"
+"""
+
+
+def test_training_learns_what_was_found_and_not_what_was_played(store, tmp_path):
+    out = tmp_path / "searched.parquet"
+    search_games(store, out, [program_searcher(Oracle(), 0.01)])
+    games = searched_games(GameStore.open(out))
+    assert games.positions == 10
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(RECIPE.format(store=out))
+    train(read_recipe(recipe), tmp_path / "run")
+    evaluator = Evaluator(keima.load(tmp_path / "run" / "network.pb.gz"), "torch")
+    start = Position.start()
+    (found,) = evaluator([start])
+    assert max(found.policy, key=found.policy.get) == "a2a3"  # the oracle's first, which nobody played
+    assert found.value == pytest.approx(0.2, abs=0.15)
+
+
+def test_what_cannot_be_is_refused(store, tmp_path):
+    with pytest.raises(BadRequest, match=r"games\.parquet: holds no searches"):
+        searched_games(store)
+    search_games(store, tmp_path / "none.parquet", [program_searcher(Oracle(), 0.1)], share=0.0)
+    with pytest.raises(BadRequest, match="no position of it was searched"):
+        searched_games(GameStore.open(tmp_path / "none.parquet"))
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(RECIPE.format(store="x.parquet").replace("searches = true", "searches = true\nlast_ply = 9"))
+    with pytest.raises(BadRequest, match=r"data\.last_ply: does not go with data\.searches"):
+        read_recipe(recipe)
+    run = CliRunner().invoke
+    missing = run(app, ["data", "search", str(store.path), "uci:no-such-program", "-o", str(tmp_path / "o.parquet")])
+    assert missing.exit_code == 2
+    assert "no-such-program: no such program" in missing.output
+    assert not (tmp_path / "o.parquet").exists()
