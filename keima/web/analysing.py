@@ -81,7 +81,7 @@ class Analysing:
         except KeimaError as error:
             raise m.BadMessage(error.words, field) from None
         if offered.game != session.game.name:
-            raise m.BadMessage(f"{offered.name} plays {offered.game}, not {session.game.name}", field)
+            raise m.BadMessage(Note("{name} plays another game", "error.othergame", name=offered.name), field)
         return offered
 
     def stop(self) -> None:

@@ -10,7 +10,7 @@ from keima.games.files import find_game_files, game_of_file, read_file
 from keima.games.game import GAMES
 from keima.games.records import GameRecord
 from keima.games.streams import GameFile
-from keima.plain import Data
+from keima.plain import Data, Note
 from keima.web import messages as m
 
 MOST_GAMES = 200_000
@@ -73,14 +73,14 @@ class Library:
         """A file's bytes. Raises BadRequest: it is none of the library's, or too large."""
         file = self._files.get(name)
         if file is None:
-            raise BadRequest(f"{name[:80]!r} is no file of the library")
+            raise BadRequest(Note("is no file of the library", "error.nolisted"), source=name[:80])
         try:
             with file.open() as stream:
                 data = stream.read(LARGEST + 1)
         except KeimaError as error:
             raise BadRequest(error.words) from None
         if len(data) > LARGEST:
-            raise BadRequest(f"is larger than {LARGEST >> 20} MB", source=name)
+            raise BadRequest(Note("is larger than {most} MB", "error.largefile", most=LARGEST >> 20), source=name)
         return data
 
 

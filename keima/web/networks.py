@@ -177,7 +177,7 @@ class Networks:
     def get(self, name: str) -> Offered:
         """The network of that name. Raises BadRequest: there is none."""
         if name not in self._offered:
-            raise BadRequest(f"no network is called {name[:80]!r}; there are {', '.join(self._offered) or 'none'}")
+            raise BadRequest(Note("no network is called {name}", "error.unnamed", name=name[:80] or "?"))
         return self._offered[name]
 
     def ready(self, name: str) -> Offered:
@@ -186,7 +186,7 @@ class Networks:
         if found.state == "ready":
             return found
         if found.state == "failed" or found.too_large:
-            raise BadRequest(f"{name}: {found.message}")
+            raise BadRequest(found.message, source=name)
         self.open(found)
         raise BadRequest(Note("{name} is still being loaded; wait for it", "error.loading", name=name))
 

@@ -129,7 +129,9 @@ class Playing:
         """Make the player's move. Raises KeimaError: it is not their turn, or illegal."""
         session = self._session
         if session.position.to_play in self.engine:
-            raise IllegalMove("it is the network's turn; take back, or stop the game, to move for it")
+            raise IllegalMove(
+                Note("it is the network's turn; take back, or stop the game, to move for it", "error.turn")
+            )
         return self._move(move)
 
     def _move(self, move: str) -> TreeNode:
@@ -300,7 +302,9 @@ class Playing:
         else:
             for number, point in enumerate(request.dead):
                 if not editing.is_point(position, point):
-                    raise m.BadMessage(f"dead: {point!r} is no point of this board", f"dead.{number}")
+                    raise m.BadMessage(
+                        Note("{point} is no point of this board", "error.nopoint", point=repr(point)), f"dead.{number}"
+                    )
             dead = frozenset(request.dead)
         result = editing.score(position, dead)
         answer |= {"dead": sorted(dead), "result": result, "final": request.final}

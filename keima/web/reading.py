@@ -60,7 +60,9 @@ def read_bytes(raw: bytes, name: str, index: int = 1) -> Opened:
             wanted = found
     if wanted is None:
         problem = BadRecord(games[index - 1]["error"]) if len(games) >= index else problem
-        raise problem or BadRecord(f"holds {len(games)} games, not {index}", source=name or None)
+        raise problem or BadRecord(
+            Note("holds {n} games, not {index}", "error.nogames", n=len(games), index=index), source=name or None
+        )
     return Opened(wanted, index, games[:LISTED])
 
 

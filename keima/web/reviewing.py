@@ -284,7 +284,7 @@ class Reviewing:
         """Judge a move tried: search the position, and the one after the move. Raises KeimaError."""
         report, work = self._report(), self._work
         if not 1 <= request.exercise <= len(self._exercises):
-            raise m.BadMessage(f"exercise: there is no exercise {request.exercise}", "exercise")
+            raise m.BadMessage(Note("there is no exercise {n}", "error.noexercise", n=request.exercise), "exercise")
         assert work is not None
         number = self._exercises[request.exercise - 1]
         position = work.game.positions[number - 1]

@@ -215,6 +215,7 @@ def make_app(networks: Networks, settings: Settings) -> Starlette:
             return
         found = server.open_session(given.get("session", ""))
         if found is None:
+            await socket.accept()  # a page is told why a line is closed only once it is open
             await socket.close(4429, "too many boards are open; close one")
             return
         await socket.accept()

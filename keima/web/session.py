@@ -358,7 +358,10 @@ class Session:
         for number, mark in enumerate(request.marks):
             for name, point in (("point", mark.point), ("to", mark.to)):
                 if point is not None and not points(self.document.position(node), point):
-                    raise m.BadMessage(f"marks: {point!r} is no point of this board", f"marks.{number}.{name}")
+                    raise m.BadMessage(
+                        Note("{point} is no point of this board", "error.nopoint", point=repr(point)),
+                        f"marks.{number}.{name}",
+                    )
         marks = [mark.model_dump(exclude_none=True, exclude_defaults=True) for mark in request.marks]
         self.document.marks(node, marks)
         self.moved()

@@ -151,8 +151,10 @@ def test_boards_are_limited_and_forgotten(served: Served, monkeypatch: pytest.Mo
         monkeypatch.setattr("keima.web.server.MOST_SESSIONS", len(server.sessions) + 1)
         with served.page() as last:
             name = last.event("welcome")["session"]
-            with pytest.raises((InvalidStatus, ConnectionClosed)), served.page() as refused:
+            with pytest.raises(ConnectionClosed) as closed, served.page() as refused:
                 refused.receive()
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == 4429
         until(lambda: server.sessions[name].send is None)
         monkeypatch.setattr("keima.web.server.FORGOTTEN_AFTER", 0.0)
         with served.page() as again:

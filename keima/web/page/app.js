@@ -34,7 +34,7 @@ class App {
     this.tab = "play";
     this.shell();
     this.connection = new Connection();
-    this.connection.addEventListener("line", (event) => this.lineIs(event.detail.open));
+    this.connection.addEventListener("line", (event) => this.lineIs(event.detail.open, event.detail.code));
     this.connection.addEventListener("news", (event) => { this.queue = (this.queue || Promise.resolve()).then(() => this.news(event.detail)).catch((error) => this.complain(error)); });
     this.listen();
     setInterval(() => this.tick(), 200);
@@ -105,7 +105,8 @@ class App {
   // What was taken from a bent record, and how.
   tellNotes(answer) { if (answer && answer.notes && answer.notes.length) this.tell(answer.notes.map(worded).join(" · ")); }
 
-  lineIs(open) {
+  lineIs(open, code) {
+    this.offline.textContent = t(code === 4429 ? "line.many" : "line.lost");
     this.offline.hidden = open;
     if (open && this.facts) this.ask("state");
     if (open && this.panels.analyse.wanted) this.panels.analyse.start();

@@ -18,10 +18,10 @@ export class Connection extends EventTarget {
     const socket = (this.socket = new WebSocket(url));
     socket.addEventListener("open", () => { this.delay = 250; this.tell("line", { open: true }); });
     socket.addEventListener("message", (event) => this.receive(JSON.parse(event.data)));
-    socket.addEventListener("close", () => {
+    socket.addEventListener("close", ({ code }) => {
       for (const { reject } of this.waiting.values()) reject(new Error("closed"));
       this.waiting.clear();
-      this.tell("line", { open: false });
+      this.tell("line", { open: false, code });
       setTimeout(() => this.open(), this.delay);
       this.delay = Math.min(5000, this.delay * 1.6);
     });
