@@ -214,11 +214,10 @@ def make_app(networks: Networks, settings: Settings) -> Starlette:
             await socket.close(4403, "the token is missing")
             return
         found = server.open_session(given.get("session", ""))
+        await socket.accept()  # a page is told why a line is closed only once it is open
         if found is None:
-            await socket.accept()  # a page is told why a line is closed only once it is open
             await socket.close(4429, "too many boards are open; close one")
             return
-        await socket.accept()
         await Connection(socket, found).run()
 
     routes = [

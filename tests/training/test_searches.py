@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -149,6 +150,20 @@ def test_training_learns_what_was_found_and_not_what_was_played(store, tmp_path)
     (found,) = evaluator([start])
     assert max(found.policy, key=found.policy.get) == "a2a3"  # the oracle's first, which nobody played
     assert found.value == pytest.approx(0.2, abs=0.15)
+
+
+def test_values_are_learned_where_the_result_is_unknown(tmp_path):
+    """Such a game has no result to fall back on, and every Q of it is a target all the same."""
+    (tmp_path / "games.pgn").write_text(PGN.replace("0-1", "*").replace("1/2-1/2", "*"))
+    import_games([tmp_path / "games.pgn"], tmp_path / "games.parquet", min_moves=1)
+    search_games(
+        GameStore.open(tmp_path / "games.parquet"), tmp_path / "out.parquet", [program_searcher(Oracle(), 0.1)]
+    )
+    games = searched_games(GameStore.open(tmp_path / "out.parquet"))
+    first = np.array([0, 1, 0, 1] + [0, 1] * 3)
+    wanted = np.where(first == 0, 0.2, -0.2)  # 60 % for the side to move, seen from White
+    wanted[[3, 9]] = -1.0  # where Qh4 is legal, which the oracle takes for mate
+    assert games.targets(0.0)["policies"].values == pytest.approx(wanted, abs=1e-4)
 
 
 def test_what_cannot_be_is_refused(store, tmp_path):

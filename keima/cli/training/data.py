@@ -175,6 +175,7 @@ def search(
 
     games = GameStore.open(store)
     with ExitStack() as stack:
+        together = 1
         if names_program(by):
             judge = read_judge(by)
             judge.check([games.game])
@@ -185,11 +186,9 @@ def search(
                 searchers.append(program_searcher(program, temperature))
         else:
             evaluator = common.open_player(common.open_network(by), backend, precision, 0, threads)
-            searchers = [network_searcher(evaluator, visits, preset)]
-        positions = search_games(
-            games, output, searchers, share=share, together=1 if names_program(by) else _SEARCHED_TOGETHER,
-            seed=seed, progress=_Told(len(games)),
-        )  # fmt: skip
+            searchers, together = [network_searcher(evaluator, visits, preset)], _SEARCHED_TOGETHER
+        told = _Told(len(games))
+        positions = search_games(games, output, searchers, share=share, together=together, seed=seed, progress=told)
     common.say(f"{output}: {len(games):,} games, {positions:,} positions searched")
 
 

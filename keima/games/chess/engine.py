@@ -48,17 +48,16 @@ class Engine:
     def __call__(self, positions: Sequence[AnyPosition]) -> Iterator[Opinion | None]:
         """As `Opinions`; the program's tables are emptied first, so the same positions get the same answers."""
         game = object()
-        board, before = chess.Board(), None
+        board, before = chess.Board(), Position.start()
         for position in positions:
             assert isinstance(position, Position)
             if position.is_over:
                 yield None
                 continue
-            if before is None or not follows(before, position):
-                board, known = chess.Board(position.start_fen, chess960=position.chess960), 0
-            else:
-                known = len(before.moves)
-            for move in position.moves[known:]:
+            since = before.moves_to(position)
+            if since is None:
+                board, since = chess.Board(position.start_fen, chess960=position.chess960), [*position.moves]
+            for move in since:
                 board.push_uci(move)
             before = position
             yield self._judge(board, game)
@@ -80,12 +79,6 @@ class Engine:
             self._engine.quit()
         except (chess.engine.EngineError, TimeoutError):
             self._engine.close()
-
-
-def follows(old: Position, new: Position) -> bool:
-    """Is `new` what came of `old`?"""
-    same = (old.start_fen, old.chess960) == (new.start_fen, new.chess960)
-    return same and new.moves[: len(old.moves)] == old.moves
 
 
 def _opinion(board: chess.Board, found: chess.engine.InfoDict) -> Opinion:

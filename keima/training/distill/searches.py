@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from keima.errors import BadRequest, BadStore
+from keima.errors import BadRequest
 from keima.games.game import GAMES
 from keima.games.playing import Opinion, Opinions
 from keima.games.position import Position
@@ -132,11 +132,9 @@ def _search_group(
     """The rows of games, and how many positions of each were searched."""
     positions = [list(game.record.positions()) for _, game in group]
     chosen = []
-    for (number, game), each in zip(group, positions, strict=True):
+    for (number, _), each in zip(group, positions, strict=True):
         lot = random_numbers(seed, _CHOICE, number << 16, len(each) - 1) >> np.uint64(11)
         chosen.append([ply for ply in np.flatnonzero(lot / float(1 << 53) < share).tolist() if not each[ply].is_over])
-        if len(game.record.turns) != len(each) - 1:
-            raise BadStore(f"game {number + 1} holds moves that cannot be made")
     asked = [each[ply] for each, plies in zip(positions, chosen, strict=True) for ply in plies]
     answers = iter(searcher(asked))
     rows = []

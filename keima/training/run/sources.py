@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -140,8 +140,7 @@ def _open_store(
     try:
         if recipe.data.searches:
             found = searched_games(store)
-            options |= {"positions": found.full(), "policies": replace(found.policies, values=found.returns(0.0))}
-            return open_loader(recipe, found.games, network, world, teacher, **options)
+            return open_loader(recipe, found.games, network, world, teacher, **options | found.targets(0.0))
         return open_loader(recipe, store, network, world, teacher, **options)
     except BadRequest as error:
         raise recipe.error(f"data.{key}", error.message) from error

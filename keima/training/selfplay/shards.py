@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from io import BytesIO
@@ -26,6 +26,7 @@ from keima.games.archive import FlatGames
 from keima.games.game import GAMES, Game
 from keima.games.records import PlayedGame
 from keima.games.rows import UNKNOWN_WINNER, Chunk, Row, numbers
+from keima.plain import Data
 from keima.training.data.batches import Policies
 from keima.training.data.store import check_schema
 from keima.training.selfplay.columns import COLUMNS, FORMAT, PACKED, SEARCHED, UNSEARCHED, WHOLE, sizes_of, unpacked
@@ -273,7 +274,8 @@ class ShardGames:
     def returns(self, trace: float) -> NDArray[np.float32]:
         """The TD(λ) return of each ply for the first side, float32 [total]: (1 − λ) Q + λ · the next ply's return.
 
-        After the last ply it is the result; a ply without a search has the next one's. Sutton and Barto, chapter 12.
+        After the last ply it is the result, where that is known; a ply without a search has the next one's. Sutton and
+        Barto, chapter 12.
         """
         flat = self.games
         winner = np.where(flat.winner == UNKNOWN_WINNER, np.nan, flat.winner)
@@ -285,9 +287,13 @@ class ShardGames:
         for back in range(1, int(lengths.max(initial=0)) + 1):
             some = np.flatnonzero(lengths >= back)
             plies = flat.start[some + 1] - back
-            mixed = (1 - trace) * q[plies] + trace * later[some]
+            mixed = np.where(np.isnan(later[some]), q[plies], (1 - trace) * q[plies] + trace * later[some])
             later[some] = found[plies] = np.where(np.isnan(q[plies]), later[some], mixed)
         return found
+
+    def targets(self, trace: float) -> Data:
+        """What a `Loader` takes to learn from the full searches: `positions`, and `policies` with `returns`."""
+        return {"positions": self.full(), "policies": replace(self.policies, values=self.returns(trace))}
 
     def full(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Games and turns of the plies with a full search, int64 [n] each."""

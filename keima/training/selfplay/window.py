@@ -15,7 +15,7 @@ import json
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -356,10 +356,9 @@ class WindowBatches:
             symmetries=training.data.symmetries,
             workers=training.data.workers,
             targets=self._targets,
-            positions=games.full(),
-            policies=replace(games.policies, values=games.returns(self._recipe.window.value_lambda)),
             rank=self._world.rank,
             world_size=self._world.size,
+            **games.targets(self._recipe.window.value_lambda),
         )
         for reason, count in loader.left_out.items():
             self._say(f"generation {window.generation}: {count:,} games left out ({reason})")
