@@ -127,12 +127,12 @@ class _Court:
         games = 2 * max(1, rules.games // 2)
         places = min(self.recipe.games.side_by_side, games)
         recipe = replace(self.recipe, games=replace(self.recipe.games, side_by_side=places))
-        size, threads = max(1, places // GROUPS), self.recipe.training.run.threads or None
+        options = self.recipe.search.precision, max(1, places // GROUPS), self.recipe.training.run.threads or None
         name = f"{other:06d}" if isinstance(other, int) else f"file{rules.opponents.index(other)}"
         journal = Journal(self.folder / f"match-{generation:06d}-{name}.jsonl")
         numbers = (number for number in range(games) if number not in journal.games)
         named = ((network, generation), (opposed, other if isinstance(other, int) else -1))
-        both = [Player(Evaluator(each, batch_size=size, threads=threads), number) for each, number in named]
+        both = [Player(Evaluator(each, "auto", *options), number) for each, number in named]
         record = Record(test)
         with closing(journal):
             players = Players(recipe, both, lambda: next(numbers, None), journal, rules.visits or None)

@@ -167,7 +167,7 @@ class Worker:
         network = read_network(self.store, generation)
         games = self.recipe.games
         batch = max(1, games.side_by_side // (GROUPS * max(1, len(games.size))))
-        evaluator = Evaluator(network, batch_size=batch, threads=self._threads)
+        evaluator = Evaluator(network, "auto", self.recipe.search.precision, batch, self._threads)
         if self._turns is None or self._turns.free():
             self._own_rate = max(self._own_rate, own_rate(evaluator, self.recipe))
         self._generation = generation
