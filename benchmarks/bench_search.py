@@ -1,11 +1,12 @@
 """What the search costs: visits/s beside the evaluator's own speed, its own time a visit, the memory of a big tree.
 
-python benchmarks/bench_search.py [--go NETWORK] [--chess NETWORK] [--batch 16] [--precision bf16] [--backend torch]
-    [--million] [--katago katago] [--lc0 lc0]
+python benchmarks/bench_search.py [--go NETWORK] [--chess NETWORK] [--connect_four NETWORK] [--size 19] [--batch 16]
+    [--precision bf16,int8,f32] [--backend torch] [--million] [--katago COMMAND ...] [--lc0 COMMAND ...]
 
-ratio    visits/s of a search against `Evaluator.submit` on encoded batches of the same size, two under way; rounds
-         interleaved, the best of each counts. Evaluations taken from equal positions are left out of the visits.
-         Where KataGo or lc0 is installed (or named), its own visits/s with the same network on the same CPU follow.
+ratio    visits/s of a search against `Evaluator.submit` on encoded batches of the same size, two under way; medians of
+         interleaved rounds. Evaluations taken from equal positions are left out of the visits. Several precisions,
+         and KataGo or lc0 where they are installed (or named, with options), have a turn in every round: what is
+         told of two of them is the median of the rounds' ratios.
 own cost CPU time a visit with a network that costs nothing: its answers lie ready, only the tree works; then with
          the encoding of every leaf as well. Aimed at: 40 µs Go, 15 µs chess, without encoding.
 memory   bytes and seconds of a tree of a million visits (`--million`). Aimed at: 1 GiB.
@@ -15,12 +16,14 @@ from __future__ import annotations
 
 import argparse
 import time
+from contextlib import ExitStack
 from pathlib import Path
+from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from other_engines import find_engine, katago_visits, lc0_nodes
+from other_engines import find_engine, katago_searches, lc0_searches
 
 import keima
 from keima.search import Limits, Search
@@ -81,11 +84,14 @@ class Free:
         return SimpleNamespace(result=lambda: heads)
 
 
-def start_position(game: str) -> Any:
+def start_position(game: str, size: int = 19) -> Any:
     """The usual start, a few moves in."""
     if game == "chess":
         return keima.chess.Position.from_fen(None, moves=["e2e4", "c7c5", "g1f3"])
-    return keima.go.Position.start(size=19).play("Q16", "D4", "C16")
+    if game == "connect_four":
+        return keima.connect_four.Position.start().play("d", "d")
+    moves = ("Q16", "D4", "C16") if size == 19 else ("E5", "C4", "G6")
+    return keima.go.Position.start(size=size).play(*moves)
 
 
 def own_cost(game: str, encoding: Any, visits: int, batch: int) -> float:
@@ -125,39 +131,60 @@ def search_rates(evaluator: Any, position: Any, seconds: float) -> tuple[float, 
     return result.evaluations / spent, (result.visits - before) / spent
 
 
-def print_ratio(name: str, path: str, backend: str, batch: int, precision: str, seconds: float, rounds: int) -> float:
-    """The search's speed beside the evaluator's; its visits/s."""
+def others(stack: ExitStack, game: str, commands: list[str], path: str, position: Any) -> dict[str, Any]:
+    """Searches of the other engines that are installed, by their commands."""
+    found = {}
+    for command in commands:
+        program = find_engine(command)
+        if program is None:
+            print(f"{command} is not installed: no comparison")
+            continue
+        if game == "go":
+            opened = katago_searches(program, path, list(position.moves), position.xsize, 1000)
+        else:
+            opened = lc0_searches(program, path, list(position.moves), 5000)
+        name = " ".join([Path(program[0]).name, *program[1:]])
+        found[name] = stack.enter_context(opened)
+    return found
+
+
+def compare(game: str, path: str, commands: list[str], arguments: argparse.Namespace) -> None:
+    """The search's speed in each precision beside the evaluator's, and beside the other engines'."""
     network = keima.load(path)
-    evaluator = keima.Evaluator(network, backend, precision, batch)
-    position = start_position(network.encoding.game)
+    position, batch = start_position(game, arguments.size), arguments.batch
     encoded = network.encoding.encode([position] * batch)
-    evaluator_rate(evaluator, encoded, 0.2)
-    search_rates(evaluator, position, 0.2)
-    alone, with_tree, visits, ratios = 0.0, 0.0, 0.0, []
-    for _ in range(rounds):
-        rate = evaluator_rate(evaluator, encoded, seconds)
-        found, made = search_rates(evaluator, position, seconds)
-        ratios.append(found / rate)
-        alone, with_tree, visits = max(alone, rate), max(with_tree, found), max(visits, made)
-    print(f"{name}: {network.pedigree.name}, {precision}, batches of {batch}")
-    print(f"  evaluator alone {alone:8,.0f} evaluations/s")
-    print(f"  search          {with_tree:8,.0f} evaluations/s, {visits:,.0f} visits/s")
-    print(f"  ratio           {with_tree / alone:8.2f} (best rounds; median round {sorted(ratios)[rounds // 2]:.2f})")
-    return visits
-
-
-def print_other(name: str, command: str, path: str, visits: float) -> None:
-    """The other engine's speed, if it is installed, and ours beside it."""
-    program = find_engine(command)
-    if program is None:
-        print(f"  {command} is not installed: no comparison")
-        return
-    position = start_position(name)
-    if name == "go":
-        other = katago_visits(program, path, list(position.moves), position.xsize, 1000)
-    else:
-        other = lc0_nodes(program, path, list(position.moves), 5000)
-    print(f"  {Path(program).name:15} {other:8,.0f} visits/s; keima makes {visits / other:.2f} times as many")
+    evaluators = {
+        precision: keima.Evaluator(network, arguments.backend, precision, batch)
+        for precision in arguments.precision.split(",")
+    }
+    for evaluator in evaluators.values():
+        evaluator_rate(evaluator, encoded, 0.2)
+        search_rates(evaluator, position, 0.2)
+    alone: dict[str, list[float]] = {name: [] for name in evaluators}
+    evaluations: dict[str, list[float]] = {name: [] for name in evaluators}
+    visits: dict[str, list[float]] = {name: [] for name in evaluators}
+    with ExitStack() as stack:
+        rivals = others(stack, game, commands, path, position)
+        visits.update({name: [] for name in rivals})
+        for _ in range(arguments.rounds):
+            for name, evaluator in evaluators.items():
+                alone[name].append(evaluator_rate(evaluator, encoded, arguments.seconds))
+                found, made = search_rates(evaluator, position, arguments.seconds)
+                evaluations[name].append(found)
+                visits[name].append(made)
+            for name, search in rivals.items():
+                visits[name].append(search())
+    height, width = encoded.inputs["planes"].shape[2:]
+    print(f"{game}: {network.pedigree.name}, {width}×{height}, batches of {batch}")
+    for name in evaluators:
+        ratio = median(found / rate for found, rate in zip(evaluations[name], alone[name], strict=True))
+        print(f"  {name}: evaluator alone {median(alone[name]):,.0f} evaluations/s")
+        print(f"    search {median(evaluations[name]):,.0f} evaluations/s, ratio {ratio:.2f}")
+    for name, rates in visits.items():
+        print(f"  {name}: {median(rates):,.0f} visits/s ({min(rates):,.0f} to {max(rates):,.0f})")
+        for other in (other for other in visits if other != name and name in evaluators):
+            times = [ours / theirs for ours, theirs in zip(rates, visits[other], strict=True)]
+            print(f"    {median(times):.2f} times {other} ({min(times):.2f} to {max(times):.2f})")
 
 
 def print_million(game: str) -> None:
@@ -175,26 +202,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--go", help="a Go network's file")
     parser.add_argument("--chess", help="a chess network's file")
+    parser.add_argument("--connect_four", help="a connect four network's file")
+    parser.add_argument("--size", type=int, default=19, help="of the Go board")
     parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--precision", default="bf16")
+    parser.add_argument("--precision", default="bf16", help="one, or several with commas between")
     parser.add_argument("--backend", default="openvino", help="openvino, torch")
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cost", action=argparse.BooleanOptionalAction, default=True, help="the search's own cost")
     parser.add_argument("--million", action="store_true")
-    parser.add_argument("--katago", default="katago", help="KataGo's program")
-    parser.add_argument("--lc0", default="lc0", help="lc0's program")
+    parser.add_argument("--katago", nargs="*", default=["katago"], help="KataGo's programs, with options")
+    parser.add_argument("--lc0", nargs="*", default=["lc0"], help="lc0's programs, with options")
     arguments = parser.parse_args()
-    for game, encoding, aim in (("go", KataGoEncoding(), 40), ("chess", Lc0Encoding(), 15)):
-        bare = own_cost(game, BARE[game], 8_000, 64)
-        whole = own_cost(game, encoding, 8_000, 64)
-        print(f"{game}: {bare:.1f} µs a visit without encoding (aim {aim}), {whole:.1f} µs with it")
-    for name, path, other in (
-        ("go", arguments.go, arguments.katago),
-        ("chess", arguments.chess, arguments.lc0),
-    ):
-        if path:
-            rates = (arguments.backend, arguments.batch, arguments.precision, arguments.seconds, arguments.rounds)
-            print_other(name, other, path, print_ratio(name, path, *rates))
+    if arguments.cost:
+        for game, encoding, aim in (("go", KataGoEncoding(), 40), ("chess", Lc0Encoding(), 15)):
+            bare = own_cost(game, BARE[game], 8_000, 64)
+            whole = own_cost(game, encoding, 8_000, 64)
+            print(f"{game}: {bare:.1f} µs a visit without encoding (aim {aim}), {whole:.1f} µs with it")
+    for game, commands in (("go", arguments.katago), ("chess", arguments.lc0), ("connect_four", [])):
+        if path := getattr(arguments, game):
+            compare(game, path, commands, arguments)
     if arguments.million:
         for game in ("go", "chess"):
             print_million(game)

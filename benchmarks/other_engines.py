@@ -1,17 +1,18 @@
 """Other engines' speed with a network, where they are installed: the yardsticks of `bench_search.py`.
 
-KataGo is driven by GTP, lc0 by UCI, each with all the threads it is given and a cache emptied before each search. Both
-start from the position they are asked about, like our own search.
+KataGo is driven by GTP, lc0 by UCI, a cache emptied before each search. Both start from the position they are asked
+about, like our own search.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -32,9 +33,11 @@ nnMaxBatchSize = 16
 """
 
 
-def find_engine(command: str) -> str | None:
-    """The program's path, if it is installed."""
-    return shutil.which(command)
+def find_engine(command: str) -> list[str] | None:
+    """A command's words, its program's path first, if that is installed."""
+    program, *options = shlex.split(command)
+    path = shutil.which(program)
+    return None if path is None else [path, *options]
 
 
 @contextmanager
@@ -63,32 +66,50 @@ def _gtp(streams: tuple[IO[str], IO[str]], command: str) -> None:
     raise RuntimeError(f"{command}: the program ended")
 
 
-def katago_visits(command: str, network: str, moves: list[tuple[str, str]], size: int, visits: int) -> float:
-    """KataGo's visits a second: the best number of threads (1, 2, 4, 8 a core), the better of two searches."""
-    best = 0.0
-    for threads in sorted({(os.cpu_count() or 1) * factor for factor in (1, 2, 4, 8)}):
-        with tempfile.TemporaryDirectory() as folder:
-            config = Path(folder) / "gtp.cfg"
-            config.write_text(KATAGO_CONFIG.format(folder=folder, visits=visits, threads=threads))
-            with conversation([command, "gtp", "-model", network, "-config", str(config)]) as streams:
-                _gtp(streams, f"boardsize {size}")
-                for _ in range(2):
-                    _gtp(streams, "clear_board")
-                    _gtp(streams, "clear_cache")
-                    for colour, vertex in moves:
-                        _gtp(streams, f"play {colour} {vertex}")
-                    start = time.perf_counter()
-                    _gtp(streams, f"genmove {'BW'[len(moves) % 2]}")
-                    best = max(best, visits / (time.perf_counter() - start))
-    return best
+@contextmanager
+def katago_searches(
+    command: list[str], network: str, moves: list[tuple[str, str]], size: int, visits: int
+) -> Iterator[Callable[[], float]]:
+    """A function that searches once with KataGo and gives its visits a second, with the best number of threads."""
+    threads = sorted({(os.cpu_count() or 1) * factor for factor in (1, 2, 4, 8)})
+    trials = {}
+    for count in threads:
+        with _katago(command, network, moves, size, visits, count) as search:
+            search()
+            trials[count] = search()
+    with _katago(command, network, moves, size, visits, max(trials, key=trials.__getitem__)) as search:
+        yield search
 
 
-def lc0_nodes(command: str, network: str, moves: list[str], nodes: int) -> float:
-    """lc0's nodes a second on its CPU backend, as it reports them (`nps`); the best of three searches."""
-    best = 0.0
-    arguments = [command, f"--weights={network}", "--backend=blas", f"--threads={max(2, os.cpu_count() or 2)}"]
-    with conversation(arguments) as (to_engine, from_engine):
-        for _ in range(3):
+@contextmanager
+def _katago(
+    command: list[str], network: str, moves: list[tuple[str, str]], size: int, visits: int, threads: int
+) -> Iterator[Callable[[], float]]:
+    """The same with so many threads."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "gtp.cfg"
+        config.write_text(KATAGO_CONFIG.format(folder=folder, visits=visits, threads=threads))
+        with conversation([*command, "gtp", "-model", network, "-config", str(config)]) as streams:
+            _gtp(streams, f"boardsize {size}")
+
+            def search() -> float:
+                _gtp(streams, "clear_board")
+                _gtp(streams, "clear_cache")
+                for colour, vertex in moves:
+                    _gtp(streams, f"play {colour} {vertex}")
+                start = time.perf_counter()
+                _gtp(streams, f"genmove {'BW'[len(moves) % 2]}")
+                return visits / (time.perf_counter() - start)
+
+            yield search
+
+
+@contextmanager
+def lc0_searches(command: list[str], network: str, moves: list[str], nodes: int) -> Iterator[Callable[[], float]]:
+    """A function that searches once with lc0 and gives its nodes a second, as it reports them (`nps`)."""
+    with conversation([*command, f"--weights={network}"]) as (to_engine, from_engine):
+
+        def search() -> float:
             to_engine.write(f"ucinewgame\nposition startpos moves {' '.join(moves)}\ngo nodes {nodes}\n")
             to_engine.flush()
             rate = 0.0
@@ -97,6 +118,7 @@ def lc0_nodes(command: str, network: str, moves: list[str], nodes: int) -> float
                 if "nps" in words:
                     rate = float(words[words.index("nps") + 1])
                 if words[:1] == ["bestmove"]:
-                    break
-            best = max(best, rate)
-    return best
+                    return rate
+            raise RuntimeError("lc0 ended")
+
+        yield search
