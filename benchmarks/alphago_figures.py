@@ -1,6 +1,7 @@
 """AlphaGo's policy in figures, beside what a document on it promises (docs/promises.md).
 
     python benchmarks/alphago_figures.py speed [POLICY [ROLLOUT]]      time a position, and against the rollout policy
+    python benchmarks/alphago_figures.py widths                        time a position at 128, 192, 256 and 384 filters
     python benchmarks/alphago_figures.py moves NETWORK GAMES           how many moves hold 95 and 99 % of the policy
     python benchmarks/alphago_figures.py features ROLLOUT GAMES        what ladders and connections would bring it
     python benchmarks/alphago_figures.py value VALUE ROLLOUT GAMES     value network and rollouts against games' results
@@ -52,21 +53,10 @@ def samples(path: str, most: int) -> list[list[Sample]]:
 def speed(policy: str = "alphago-policy", rollout: str | None = None) -> None:
     """Milliseconds a position of the policy network, microseconds a move of the rollout policy, and their ratio."""
     network = open_or_create(policy)
-    size = network.encoding.board[0]
-    positions = [go.Position.start(size)]
-    for vertex in islice(positions[0].legal(), 0, size * size, 9):
-        positions.append(positions[-1].play(vertex))
-    milliseconds = {}
-    for precision in ("f32", "bf16"):
-        try:
-            evaluator = keima.Evaluator(network, "openvino", precision, batch_size=1, threads=1)
-        except keima.KeimaError as error:
-            print(f"{precision}: {error}")
-            continue
-        evaluator(positions[:2])
-        rounds = [processor_seconds(lambda e=evaluator: e(positions)) / len(positions) for _ in range(5)]
-        milliseconds[precision] = 1000 * min(rounds)
-        print(f"policy network, one core, {precision}: {milliseconds[precision]:.2f} ms a position ({DOCUMENT}3 ms)")
+    positions = opening(network.encoding.board[0])
+    milliseconds = network_milliseconds(network, positions)
+    for precision, one in milliseconds.items():
+        print(f"policy network, one core, {precision}: {one:.2f} ms a position ({DOCUMENT}3 ms)")
     player = load_rollout(rollout) if rollout else keima.systems.alphago.rollout.RolloutPolicy()
     player.play_out(positions[0], games=2)
     played = [0]
@@ -78,6 +68,40 @@ def speed(policy: str = "alphago-policy", rollout: str | None = None) -> None:
     print(f"rollout policy, one core: {microseconds:.2f} µs a move ({DOCUMENT}2 µs)")
     for precision, one in milliseconds.items():
         print(f"the rollout policy is {1000 * one / microseconds:,.0f} times as fast, {precision} ({DOCUMENT}1,500)")
+
+
+def opening(size: int) -> list[go.Position]:
+    """An empty board and what follows as every ninth legal point is played."""
+    positions = [go.Position.start(size)]
+    for vertex in islice(positions[0].legal(), 0, size * size, 9):
+        positions.append(positions[-1].play(vertex))
+    return positions
+
+
+def network_milliseconds(network: keima.Network, positions: list[go.Position]) -> dict[str, float]:
+    """A network's time a position on one core, by the precisions that there are; the best of five rounds."""
+    milliseconds = {}
+    for precision in ("f32", "bf16"):
+        try:
+            evaluator = keima.Evaluator(network, "openvino", precision, batch_size=1, threads=1)
+        except keima.KeimaError as error:
+            print(f"{precision}: {error}")
+            continue
+        evaluator(positions[:2])
+        rounds = [processor_seconds(lambda e=evaluator: e(positions)) / len(positions) for _ in range(5)]
+        milliseconds[precision] = 1000 * min(rounds)
+    return milliseconds
+
+
+def widths() -> None:
+    """Milliseconds a position of AlphaGo's policy network by its width (Nature 529, Extended Data Table 3)."""
+    positions = opening(19)
+    for filters in (128, 192, 256, 384):
+        network = keima.create("alphago-policy", filters=filters).eval()
+        numbers = sum(weights.numel() for weights in network.parameters())
+        found = network_milliseconds(network, positions)
+        told = ", ".join(f"{one:.2f} ms a position in {precision}" for precision, one in found.items())
+        print(f"{filters} filters, {numbers:,} parameters: {told}")
 
 
 def processor_seconds(work: object) -> float:
@@ -264,11 +288,12 @@ def accuracy(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("figure", choices=("speed", "moves", "features", "value"))
+    figures = {"speed": speed, "widths": widths, "moves": moves, "features": features, "value": value}
+    parser.add_argument("figure", choices=tuple(figures))
     parser.add_argument("arguments", nargs="*")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    {"speed": speed, "moves": moves, "features": features, "value": value}[given.figure](*given.arguments)
+    figures[given.figure](*given.arguments)
 
 
 if __name__ == "__main__":

@@ -175,6 +175,11 @@ def describe(summary: Summary) -> list[str]:
     ]
     if any(tally.pairs):
         lines.append(f"pairs with 0, ½, 1, 1½, 2 points for A: {', '.join(map(str, tally.pairs))}")
+    if summary.repeated:
+        lines.append(
+            f"{summary.repeated} of the games repeat another move by move and tell nothing new (the intervals count "
+            "them): try other --openings, or temperature=0.5,plies=6 of a player"
+        )
     if summary.sprt is not None:
         test, ratio, verdict = summary.sprt
         decided = {"H1": f"H1: at least {test.elo1:g}", "H0": f"H0: at most {test.elo0:g}", None: "undecided"}[verdict]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from keima.cli.match import describe
 from keima.elo import Sprt
 from keima.engines.match.match import Match, MatchOptions, MatchStopped
 from keima.engines.match.openings import load_openings
@@ -186,6 +187,18 @@ def test_networks_play_each_other_and_repeat_exactly(tmp_path):
         games.append([(tmp_path / name / f"000{number}.sgf").read_text().split("PL")[1] for number in (1, 2)])
     assert games[0] == games[1]
     assert games[0][0] != games[0][1]
+
+
+def test_games_that_repeat_one_another_are_told(tmp_path):
+    net = random_network(tmp_path / "go.bin.gz")
+    summary = Match(f"policy:{net}", f"policy:{net},symmetry=3", options(games=8, openings="none", max_plies=20)).run()
+    assert summary.repeated == summary.to_json()["repeated"] == 6  # one game for each of A's colours
+    told = "\n".join(describe(summary))
+    assert "6 of the games repeat another move by move" in told
+    drawing = f"policy:{net},temperature=5"
+    drawn = Match(drawing, f"policy:{net}", options(games=8, openings="none", max_plies=20)).run()
+    assert drawn.repeated == 0
+    assert "repeat" not in "\n".join(describe(drawn))
 
 
 def test_what_cannot_be_played_is_said_before_the_first_game(tmp_path):

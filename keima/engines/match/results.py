@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
+from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
@@ -38,6 +39,7 @@ class GameResult:
         result, reason, plies, notes: as in `Ending`.
         fault: {"player": "A" or "B", "kind": …, "detail": …} of the engine that lost by one, or None.
         seconds: thinking time of A and B.
+        moves: a hash of opening and moves, hex; "" in a folder of an older keima.
     """
 
     number: int
@@ -50,6 +52,7 @@ class GameResult:
     plies: int
     seconds: tuple[float, float]
     notes: tuple[str, ...] = ()
+    moves: str = ""
 
     @staticmethod
     def of(number: int, opening: Opening, a_first: bool, ending: Ending) -> GameResult:
@@ -59,7 +62,8 @@ class GameResult:
         seconds = ending.seconds if a_first else ending.seconds[::-1]
         winner = None if ending.winner is None else names[ending.winner]
         how = (ending.result, ending.reason, fault, ending.plies, (round(seconds[0], 3), round(seconds[1], 3)))
-        return GameResult(number, opening.name, names[0], winner, *how, ending.notes)
+        moves = sha256(repr((opening.name, *ending.position.moves)).encode()).hexdigest()[:16]
+        return GameResult(number, opening.name, names[0], winner, *how, ending.notes, moves)
 
     @property
     def points(self) -> float:
@@ -90,6 +94,12 @@ class Summary:
         return self.tally.wins - wins, self.tally.draws - draws, self.tally.losses - losses
 
     @property
+    def repeated(self) -> int:
+        """Games that are another one over again, A and B on the same sides: such a game tells nothing new."""
+        known = [(result.first, result.moves) for result in self.results if result.moves]
+        return len(known) - len(set(known))
+
+    @property
     def decided(self) -> bool:
         """Has the test an end?"""
         return self.sprt is not None and self.sprt[2] is not None
@@ -114,6 +124,7 @@ class Summary:
             "elo": _finite(tally.elo),
             "elo_interval": [_finite(bound) for bound in tally.elo_interval],
             "superiority": tally.superiority,
+            "repeated": self.repeated,
             "reasons": dict(Counter(result.reason for result in self.results)),
             "faults": [{"game": result.number, **(result.fault or {})} for result in self.faults],
             "seconds": [round(sum(result.seconds[who] for result in self.results), 3) for who in (0, 1)],

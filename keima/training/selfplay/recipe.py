@@ -72,7 +72,7 @@ class SearchRecipe:
     visits: int = setting(100, positive)  # of a full search
     fast_visits: int = setting(0, not_negative)  # of a fast one; 0: every search is full
     full_share: float = setting(0.25, _share_above_0)  # of the moves, where there are fast searches
-    precision: str = setting("auto", one_of("auto", "f32", "bf16", "f16"))  # of the evaluations, as `Evaluator` takes it
+    precision: str = setting("auto", one_of("auto", "f32", "bf16", "f16"))  # of the evaluations, as of `Evaluator`
     numbers: Mapping[str, Number] = field(default_factory=dict)
 
 
