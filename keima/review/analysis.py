@@ -19,7 +19,7 @@ from keima.errors import BadRequest
 from keima.games.playing import Opinion, Opinions
 from keima.games.position import Position
 from keima.inference.evaluation import Evaluation
-from keima.plain import Data
+from keima.plain import Data, Note
 from keima.review.entries import (
     Evaluations,
     final_numbers,
@@ -396,9 +396,16 @@ def _warnings(game: ReviewGame, network: Data, has_second: bool) -> Iterator[str
         yield network["caution"]
     boards, sides = network.get("boards"), [game.facts.get(name) for name in ("xsize", "ysize")]
     if boards and any(side is not None and not boards[0] <= side <= boards[1] for side in sides):
-        size = "×".join(str(side) for side in sides)
-        learned = f"boards from {boards[0]}×{boards[0]} to {boards[1]}×{boards[1]}"
-        yield f"{network['name']} learned on {learned}; what it says of a {size} board may be far off"
+        yield Note(
+            "{name} learned on boards from {least}×{least} to {most}×{most}; "
+            "what it says of a {xsize}×{ysize} board may be far off",
+            "warning.boards",
+            name=network["name"],
+            least=boards[0],
+            most=boards[1],
+            xsize=sides[0],
+            ysize=sides[1],
+        )
 
 
 def _version() -> str:

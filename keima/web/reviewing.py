@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from keima.errors import BadRequest
 from keima.games.position import Position
 from keima.games.trees.tree import TreeNode
-from keima.plain import Data, Note
+from keima.plain import Data, Note, told
 from keima.review.analysis import review_passes, steps
 from keima.review.games import ReviewGame, network_entry
 from keima.systems.files.defaults import judging_facts
@@ -160,7 +160,9 @@ class _Work:
         event: Data = {"event": "review", "state": self.state, "message": self.message, "done": self.done}
         event |= {"total": self.total, "seconds_left": left if self.state in ("fast", "deep") else None}
         event["nodes"] = [self.session.document.number(node) for node in self.nodes]
-        return event if report is None else {**event, "report": report}
+        if report is None:
+            return event
+        return {**event, "report": {**report, "warnings": [told(warning) for warning in report["warnings"]]}}
 
 
 _NONE: Data = {

@@ -286,7 +286,7 @@ class Connection:
     def put(self, message: Data) -> None:
         """Send a message soon."""
         if not message:
-            self._waiting = {"close": message}
+            self._waiting = {"close": {"code": 4409, "reason": "the board was opened elsewhere"}}
         elif message.get("event") in ("analysis", "position", "game"):
             key = (message["event"], message.get("number"))
             self._waiting.pop(key, None)  # an older one is outdated
@@ -295,7 +295,7 @@ class Connection:
             self._number += 1
             self._waiting[self._number] = message
         if len(self._waiting) > MOST_UNSENT:
-            self._waiting = {"close": {}}
+            self._waiting = {"close": {"code": 4408, "reason": "this page reads too slowly"}}
         self._more.set()
 
     async def _send_all(self) -> None:
@@ -304,8 +304,9 @@ class Connection:
                 await self._more.wait()
                 self._more.clear()
                 while self._waiting:
-                    message = self._waiting.pop(next(iter(self._waiting)))
-                    if not message:
-                        await self._socket.close(4409, "the board was opened elsewhere, or this page reads too slowly")
+                    key = next(iter(self._waiting))
+                    message = self._waiting.pop(key)
+                    if key == "close":
+                        await self._socket.close(**message)
                         return
                     await self._socket.send_text(as_text(message))

@@ -107,6 +107,14 @@ class Tab:
         self.page.mouse.move(*self.point(*goal), steps=4)
         self.page.mouse.up()
 
+    def reach(self, which: str, key: str = "Tab") -> None:
+        """Go there by keyboard: Tab, or Shift+Tab."""
+        for _ in range(120):
+            if self.page.evaluate(f"document.activeElement.matches({which!r})"):
+                return
+            self.page.keyboard.press(key)
+        raise AssertionError(f"{which} is not reached")
+
     def words(self) -> str:
         """What a screen reader is told last."""
         return self.page.locator("#live").inner_text()
@@ -140,6 +148,25 @@ class Tab:
 
 
 Opened = Callable[..., Tab]
+
+
+class Cursor:
+    """The point of the board that the keyboard stands on, moved by arrows."""
+
+    def __init__(self, tab: Tab, at: str) -> None:
+        self.tab, self.at = tab, at
+
+    def choose(self, point: str) -> None:
+        """Go to a point and press Enter."""
+        columns = "ABCDEFGHJKLMNOPQRST" if point[0].isupper() else "abcdefgh"
+        right, up = columns.index(point[0]) - columns.index(self.at[0]), int(point[1:]) - int(self.at[1:])
+        for steps, keys in ((right, ("ArrowLeft", "ArrowRight")), (up, ("ArrowDown", "ArrowUp"))):
+            for _ in range(abs(steps)):
+                self.tab.page.keyboard.press(keys[steps > 0])
+        if (right, up) != (0, 0):
+            assert self.tab.words().startswith(point)
+        self.at = point
+        self.tab.page.keyboard.press("Enter")
 
 
 def violations(page: playwright.Page, state: str) -> list[str]:

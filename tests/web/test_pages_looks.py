@@ -49,6 +49,25 @@ class TestLooks:
                     assert hidden <= 0
                     assert board >= min(340, width - 60)
 
+    @pytest.mark.parametrize("language", ["en", "ja"])
+    def test_no_words_are_cut_off(self, open_page: Opened, language: str) -> None:
+        """Of buttons, labels and headings, at every size; a player's long name may end in an ellipsis."""
+        tab = open_page(panel="record", language=language)
+        tab.load(GO)
+        tab.until("document.querySelector('.where small').innerText.includes('4')")
+        tab.page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+        cut = (
+            "() => [...document.querySelectorAll('button, label, legend, summary, h2, h3, th, .status, .tag')]"
+            ".filter((one) => one.checkVisibility() && one.textContent.trim() && (one.scrollWidth > one.clientWidth + 1"
+            " || one.getBoundingClientRect().right > innerWidth) && getComputedStyle(one).display !== 'inline')"
+            ".map((one) => one.textContent)"
+        )
+        for width, height in SIZES:
+            tab.page.set_viewport_size({"width": width, "height": height})
+            for panel in PANELS:
+                tab.open(panel)
+                assert tab.page.evaluate(cut) == [], (width, panel)
+
     @pytest.mark.parametrize("game", ["go", "chess", "connect_four"])
     @pytest.mark.parametrize("view", [PHONE, (1366, 640, "light")], ids=["phone", "laptop"])
     def test_nothing_is_too_small_to_read(self, open_page: Opened, view: tuple[int, int, str], game: str) -> None:
@@ -121,6 +140,15 @@ class TestLooks:
         tab.page.keyboard.press("End")
         tab.open("play")
         tab.shows("終局：チェックメイト")
+
+    def test_a_review_warns_in_japanese(self, open_page: Opened) -> None:
+        """Of a network that learned on other boards."""
+        tab = open_page(panel="review", language="ja")
+        tab.load("(;GM[1]SZ[5]KM[7];B[cc];W[cb];B[bb])")
+        tab.until("document.querySelector('#board svg').viewBox.baseVal.width < 8")
+        tab.page.locator("#page-review input[type=number]").fill("0")
+        tab.page.click("#review-start")
+        tab.shows(" は 7×7 から 19×19 の盤で学習しました。5×5 の盤での評価は", "#report .notice")
 
     def test_every_text_has_its_translation(self) -> None:
         keys = [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.web.browser import IN_CHROMIUM, PHONE, TABLET, VIEWS, Opened, column, go_point, square
+import re
+
+from tests.web.browser import IN_CHROMIUM, PHONE, TABLET, VIEWS, Cursor, Opened, column, go_point, square
 
 pytestmark = IN_CHROMIUM
 
@@ -82,15 +84,7 @@ class TestPlay:
     def test_connect_four_by_keyboard_alone(self, open_page: Opened) -> None:
         """Against the network, to the end: Tab reaches the form and the board, arrows and Enter move."""
         tab = open_page()
-        keyboard = tab.page.keyboard
-
-        def reach(which: str) -> None:
-            for _ in range(80):
-                if tab.page.evaluate(f"document.activeElement.matches({which!r})"):
-                    return
-                keyboard.press("Tab")
-            raise AssertionError(f"{which} is not reached")
-
+        keyboard, reach = tab.page.keyboard, tab.reach
         reach("#page-play select")
         keyboard.press("End")
         for _ in range(4):
@@ -115,6 +109,164 @@ class TestPlay:
                 keyboard.press(step)
                 keyboard.press("Enter")
         tab.shows("Game over")
+
+    def test_go_by_keyboard_alone(self, open_page: Opened) -> None:
+        """Set up, played, passed, a dead stone marked, the score accepted: 15 points to 10, komi 1.5."""
+        tab = open_page()
+        keyboard = tab.page.keyboard
+        tab.reach("#page-play select")
+        keyboard.press("Tab")
+        keyboard.press("End")
+        keyboard.press("ArrowUp")  # both sides
+        for text in ("5", "", "1.5"):  # board, rules, komi
+            keyboard.press("Tab")
+            keyboard.type(text)
+        tab.reach("#begin")
+        keyboard.press("Enter")
+        tab.until("document.querySelector('#board svg').viewBox.baseVal.width < 8")
+        tab.until("document.activeElement.id === 'board'")
+        at = Cursor(tab, "C3")
+        for ply, name in enumerate(["C1", "D1", "C2", "D2", "C3", "D3", "C4", "D4", "C5", "D5"], 1):
+            at.choose(name)
+            tab.at(ply)
+        for ply, name in enumerate(["pass", "A3", "pass", "pass"], 11):
+            if name == "pass":
+                tab.reach("[data-act=pass]")
+                keyboard.press("Enter")
+            else:
+                tab.reach("#board", "Shift+Tab")
+                at.choose(name)
+            tab.at(ply)
+        tab.shows("Tap stones", "#page-play .soft")
+        tab.reach("#board", "Shift+Tab")
+        dead = tab.page.locator("#board [opacity='0.4']")
+        for stone in ("C1", "D1", "A3"):
+            for _ in range(2):  # the network knows nothing: once or twice
+                before = dead.count()
+                at.choose(stone)
+                tab.until(f"document.querySelectorAll('#board [opacity=\"0.4\"]').length !== {before}")
+                if (dead.count() > before) == (stone == "A3"):
+                    break
+        tab.shows("B+3.5", "#page-play .soft")
+        tab.reach("[data-act=accept]")
+        keyboard.press("Enter")
+        tab.shows("Game over: B+3.5")
+
+    def test_chess_by_keyboard_alone(self, open_page: Opened) -> None:
+        """To mate; then from a FEN that is typed, a pawn promoted to a knight."""
+        tab = open_page()
+        keyboard = tab.page.keyboard
+        tab.reach("#page-play select")
+        keyboard.type("Ch")
+        keyboard.press("Tab")
+        keyboard.press("End")
+        keyboard.press("ArrowUp")  # both sides
+        tab.reach("#begin")
+        keyboard.press("Enter")
+        tab.until("document.body.classList.contains('squares') && document.activeElement.id === 'board'")
+        at = Cursor(tab, "e4")
+        for ply, move in enumerate(["e2e4", "e7e5", "f1c4", "b8c6", "d1h5", "g8f6", "h5f7"], 1):
+            at.choose(move[:2])
+            assert "moves" in tab.words()
+            at.choose(move[2:])
+            tab.at(ply)
+        tab.shows("Game over: 1-0")
+        tab.reach("#page-play select")
+        for _ in range(2):  # the side, the FEN
+            keyboard.press("Tab")
+        keyboard.type("8/P6k/8/8/8/8/7K/8 w - - 0 1")
+        tab.reach("#begin")
+        keyboard.press("Enter")
+        tab.at(0)
+        tab.until("document.activeElement.id === 'board'")
+        at.choose("a7")
+        at.choose("a8")
+        tab.reach("dialog .row button:last-child")
+        assert tab.page.evaluate("document.activeElement.innerText") == "knight"
+        keyboard.press("Enter")
+        tab.at(1)
+        assert tab.words().startswith("White a8=N")
+
+    def test_handicap(self, open_page: Opened) -> None:
+        """Three stones of Black; the network, White, moves first."""
+        tab = open_page()
+        tab.new("go", "black", Board="9", Handicap="3")
+        tab.at(1)
+        assert tab.page.locator("#board circle[fill*=black-stone]").count() == 3
+        assert tab.words().startswith("White")
+        tab.open("record")
+        text = tab.saved()
+        assert "HA[3]" in text
+        assert re.search(r"AB(\[\w\w\]){3}", text)
+
+    def test_temperature(self, open_page: Opened) -> None:
+        """One visit's first move: always the policy's likeliest at temperature 0, soon another one at 10."""
+        tab = open_page()
+        panel = tab.page.locator("#page-play")
+        panel.get_by_label("Game", exact=True).select_option("connect_four")
+        panel.get_by_label("You play").select_option("second player")
+        panel.get_by_label("Visits").fill("1")
+
+        def first() -> str:
+            tab.page.evaluate("document.getElementById('live').textContent = ''")
+            tab.page.click("#begin")
+            tab.until("document.getElementById('live').innerText.startsWith('First player')")
+            return tab.words()
+
+        cold = {first() for _ in range(4)}
+        panel.get_by_label("Temperature").fill("10")
+        warm = {first()}
+        while len(warm) < 2:
+            warm.add(first())
+        assert len(cold) == 1
+
+    def test_clocks_run_out(self, open_page: Opened) -> None:
+        """Byo-yomi once the main time is used up; then the game is lost. An increment is added to who moves."""
+        tab = open_page()
+        tab.page.locator("#page-play").get_by_text("Clock").click()
+        clocks = "[...document.querySelectorAll('[data-clock]')].map((one) => one.innerText)"
+        tab.new("go", "both", **{"Board": "9", "Main time, s": "1", "Byo-yomi, s": "1", "Periods": "2"})
+        tab.until(f"{clocks}[0] === '0:01 × 2'")
+        assert tab.page.evaluate(clocks) == ["0:01 × 2", "0:01"]
+        tab.shows("Game over: W+T – black ran out of time")
+        tab.new("chess", "both", **{"Main time, s": "2", "Byo-yomi, s": "0", "Periods": "0", "Increment, s": "60"})
+        for ply, (start, goal) in enumerate((("e2", "e4"), ("e7", "e5")), 1):
+            tab.drag(square(start), square(goal))
+            tab.at(ply)
+        tab.until(f"{clocks}[0].startsWith('1:0') && {clocks}[1].startsWith('1:0')")
+        tab.new("chess", "both", **{"Main time, s": "1", "Increment, s": "0"})
+        tab.shows("Game over: 0-1 – white ran out of time")
+
+    def test_two_tabs_with_one_board(self, open_page: Opened) -> None:
+        """A tab that is duplicated takes the board over; the first one says so, and takes it back when asked."""
+        first = open_page().page
+        with first.expect_popup() as opened:
+            first.evaluate("void open(location.href)")
+        second = opened.value
+        second.wait_for_selector("#board svg")
+        first.wait_for_selector(".offline:not([hidden])")
+        assert "open in another tab" in first.locator(".offline").inner_text()
+        first.wait_for_timeout(1500)
+        assert second.locator(".offline").is_hidden()  # the first does not take it back by itself
+        second.locator("#page-play").get_by_label("Type a move").fill("Q16")
+        second.get_by_role("button", name="Play it").click()
+        second.wait_for_selector("#board circle[fill*=black-stone]")
+        first.get_by_role("button", name="Use it here").click()
+        first.wait_for_selector("#board circle[fill*=black-stone]")
+        second.wait_for_selector(".offline:not([hidden])")
+        assert first.locator(".offline").is_hidden()
+
+    def test_the_form_follows_the_board(self, open_page: Opened) -> None:
+        """A position that was pasted is played on from, though the form offered another game."""
+        tab = open_page()
+        tab.load("rnbqkbnr/8/8/8/8/8/8/RNBQKBNR w KQkq - 0 1")
+        tab.page.wait_for_selector("body.squares")
+        tab.page.locator("#page-play").get_by_label("You play").select_option("black")
+        tab.page.locator("#page-play").get_by_label("Visits").fill("2")
+        tab.button("Play on from here").click()
+        tab.at(1)
+        assert tab.page.evaluate("document.querySelectorAll('#board g > path').length") > 0
+        tab.shows("Black to move")
 
     def test_against_the_network(self, open_page: Opened) -> None:
         """Hint, take back, a typed move, resignation, on a phone."""

@@ -162,6 +162,87 @@ class TestVariations:
         tab.until("document.querySelectorAll('.tree .node').length === 8")
         assert tab.saved() == text
 
+    def test_variations_are_promoted_deleted_and_come_back(self, open_page: Opened) -> None:
+        """Three answers to one move; undo and redo by button and by keyboard."""
+        tab = open_page(panel="record")
+        page = tab.page
+        tab.load("(;GM[1]SZ[9]KM[7];B[ee](;W[gc])(;W[gg])(;W[cc];B[cg]))")
+        page.keyboard.press("ArrowRight")
+        tab.at(1)
+
+        def order() -> list[str]:
+            return re.findall(r"W\[(\w\w)\]", tab.saved())
+
+        def nodes(count: int) -> None:
+            tab.until(f"document.querySelectorAll('.tree .node').length === {count}")
+
+        nodes(6)
+        assert order() == ["gc", "gg", "cc"]
+        page.locator(".branches").get_by_role("button", name="C7").click()
+        tab.until("document.getElementById('live').innerText.includes('White C7')")
+        tab.button("Promote").click()
+        assert order() == ["gc", "cc", "gg"]
+        tab.button("Delete").click()
+        nodes(4)
+        tab.at(1)
+        assert order() == ["gc", "gg"]
+        tab.button("Undo").click()
+        nodes(6)
+        tab.button("Redo").click()
+        nodes(4)
+        page.keyboard.press("Control+z")
+        nodes(6)
+        page.keyboard.press("Control+z")  # the promotion too
+        tab.until("document.querySelector('[data-act=redo]').disabled === false")
+        assert order() == ["gc", "gg", "cc"]
+        page.keyboard.press("Control+Shift+z")
+        page.keyboard.press("Control+Shift+z")
+        nodes(4)
+        assert order() == ["gc", "gg"]
+
+    def test_the_clipboard_gives_and_takes(self, open_page: Opened) -> None:
+        """Ctrl+V with SGF, PGN, FEN and JSON; the board copied as SVG and as PNG."""
+        tab = open_page(panel="record")
+        page = tab.page
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        text = "document.getElementById('board').getAttribute('aria-label')"
+        position = '{"game": "connect_four", "moves": ["d", "d"]}'
+        pasted = [(SGF, "", 5), ("1. e4 e5 *", "squares", 2), (position, "squares discs", 2)]
+        for record, classes, moves in [*pasted, ("8/P6k/8/8/8/8/7K/8 w - - 0 1", "squares", 0)]:
+            page.evaluate("text => navigator.clipboard.writeText(text)", record)
+            before = page.evaluate(text)
+            page.keyboard.press("Control+v")
+            tab.until(f"document.body.className === {classes!r} && {text} !== {before!r}")
+            tab.until(f"document.querySelector('.where small').innerText.includes('{moves}')")
+        page.evaluate("navigator.clipboard.writeText('')")
+        tab.button("Copy SVG").click()
+        tab.shows("Copied.", ".toast")
+        assert page.evaluate("navigator.clipboard.readText()").startswith("<svg")
+        tab.button("Copy PNG").click()
+        page.wait_for_timeout(100)
+        tab.until("document.querySelector('.toast').innerText.includes('Copied.')")
+        kinds = "(async () => { window.kinds = (await navigator.clipboard.read()).flatMap((one) => one.types); })()"
+        for _ in range(100):
+            page.evaluate(kinds)
+            if page.evaluate("kinds") == ["image/png"]:
+                break
+            page.wait_for_timeout(50)
+        assert page.evaluate("kinds") == ["image/png"]
+
+    def test_marks_of_other_programs_have_their_colours(self, open_page: Opened) -> None:
+        tab = open_page(panel="record")
+        tab.load("1. e4 { [%csl Ra1,Yb2] [%cal Re2e4,Yd7d5,Ga1a8,Bh1h8] } *")
+        tab.page.wait_for_selector("body.squares")
+        tab.page.keyboard.press("End")
+        tab.page.wait_for_selector("#board [data-mark]")
+        drawn = tab.page.evaluate(
+            "[...document.querySelectorAll('#board [data-mark]')]"
+            ".map((one) => [one.dataset.mark, getComputedStyle(one).stroke])"
+        )
+        red, yellow, green, blue = "rgb(160, 32, 32)", "rgb(184, 110, 0)", "rgb(21, 120, 27)", "rgb(0, 60, 158)"
+        arrows = [["arrow", colour] for colour in (red, yellow, green, blue)]
+        assert drawn == [["cross", red], ["triangle", yellow], *arrows]
+
     def test_setting_up_and_pictures(self, open_page: Opened) -> None:
         tab = open_page(panel="record")
         tab.page.locator("[data-tool='piece:W']").click()
@@ -218,6 +299,12 @@ class TestReview:
         tab.button("Back to the board").click()
         tab.button("Take them from this game").click()
         page.locator(".tasks button", has_text="Move 4").click()
+        tab.shows("Find the better move for Black", ".verdict")
+        tab.until("document.querySelector('.verdict').getBoundingClientRect().top >= 0")
+        for part in (".verdict", "#board"):  # what is asked stands beside the board, on every screen
+            box = page.locator(part).bounding_box()
+            assert box is not None
+            assert box["y"] + box["height"] <= view[1]
         tab.tap(*square("a7"))
         tab.tap(*square("a6"))
         tab.shows("Try again", ".verdict")

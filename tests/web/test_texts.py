@@ -25,7 +25,7 @@ def texts(path: str) -> dict[str, str]:
 
 def trees() -> Iterator[ast.Module]:
     """The code that makes notes."""
-    for folder in ("games", "web"):
+    for folder in ("games", "review", "systems/files", "web"):
         for path in sorted((SOURCES / folder).rglob("*.py")):
             yield ast.parse(path.read_text(encoding="utf-8"))
 
@@ -67,7 +67,9 @@ def test_every_note_is_worded_in_both_languages() -> None:
     assert {key: english.get(key) for key in found} == found
     places = {key: set(re.findall(r"\{(\w+)\}", template)) for key, template in found.items()}
     assert {key: set(re.findall(r"\{(\w+)\}", japanese[key])) for key in found} == places
-    assert {key for key in english if key.startswith(("note.", "rules.", "error.", "reason."))} <= found.keys()
+    assert {
+        key for key in english if key.startswith(("note.", "rules.", "error.", "reason.", "warning."))
+    } <= found.keys()
 
 
 def test_a_note_is_its_text_and_knows_its_key() -> None:

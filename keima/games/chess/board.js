@@ -13,6 +13,9 @@ const PIECES = {
 
 const FILES = "abcdefgh";
 
+// Marks in the colours of PGN's commands, by their letters, as Lichess draws them; each kind has one (editing.py).
+const INKS = { G: "#15781b", R: "#a02020", Y: "#b86e00", B: "#003c9e" }, OWN = { circle: "G", arrow: "G", cross: "R", triangle: "Y", square: "B" };
+
 // A FEN's placement as rows from the top, each a list of signs, "." where nothing stands; and back.
 const unpacked = (placement) => placement.split("/").map((row) => [...row.replace(/[1-8]/g, (n) => ".".repeat(Number(n)))]);
 const packed = (rows) => rows.map((row) => row.join("").replace(/\.+/g, (gap) => gap.length)).join("/");
@@ -226,8 +229,8 @@ export class ChessBoard extends Board {
   }
 
   drawMark(root, at, mark) {
-    const [x, y] = at(mark.at), ink = "#c2187a";
-    if (mark.kind !== "label") this.markShape(root, mark, (name) => at(name).map((c) => c + 0.5), ink, 0.42);
+    const [x, y] = at(mark.at), ink = INKS[mark.colour || OWN[mark.kind]] || "#c2187a";
+    if (mark.kind !== "label") this.markShape(root, mark, (name) => at(name).map((c) => c + 0.5), ink, 0.42, ink);
     else root.append(svg("text", { x: x + 0.16, y: y + 0.32, "text-anchor": "middle", "font-size": 0.34, "font-weight": 700, fill: ink, text: mark.text }));
   }
 

@@ -12,7 +12,7 @@ export class ConnectFourBoard extends Board {
     this.ratio = 7 / 6.6;
     this.classes = ["squares", "discs"];
     this.palette = { "--white": "#f3c623", "--black": "#d8452e" };
-    this.marked = false; // its records have no place for marks
+    this.marked = false; // a column is chosen here, a mark lies on a square: those of records are drawn, none are made
     this.toggles = [{ key: "policy", shortcut: "p", on: true }];
   }
 
@@ -68,6 +68,7 @@ export class ConnectFourBoard extends Board {
       if (scene.played) this.ring(root, scene.played.move, heights, scene.played.best ? COLOURS.better : COLOURS.played, t("legend.played"));
       if (scene.better) this.ring(root, scene.better, heights, "#7ff0b4", t("legend.better"));
     }
+    for (const mark of scene.marks || []) this.drawMark(root, mark);
     if (scene.cursor) {
       const x = COLUMNS.indexOf(scene.cursor);
       root.append(svg("rect", { x: x + 0.04, y: 0.04, width: 0.92, height: 5.92, rx: 0.2, fill: "none", stroke: "#fff", "stroke-width": 0.07 }));
@@ -108,6 +109,12 @@ export class ConnectFourBoard extends Board {
     const column = COLUMNS.indexOf(move);
     root.append(svg("circle", { ...this.at(column, heights[column]), r: 0.45, fill: "none", stroke: "#fff", "stroke-width": 0.13 }),
       svg("circle", { ...this.at(column, heights[column]), r: 0.45, fill: "none", stroke: colour, "stroke-width": 0.09 }, svg("title", { text: title })));
+  }
+
+  drawMark(root, mark) {
+    const at = (name) => { const { cx, cy } = this.at(COLUMNS.indexOf(name[0]), Number(name[1]) - 1); return [cx, cy]; }, [x, y] = at(mark.at);
+    if (mark.kind !== "label") this.markShape(root, mark, at, INK, 0.25);
+    else root.append(svg("text", { x, y: y + 0.12, "text-anchor": "middle", "font-size": 0.34, "font-weight": 700, fill: INK, text: mark.text }));
   }
 
   // The numbers of the variation's discs.

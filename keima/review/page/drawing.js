@@ -44,7 +44,7 @@ export const sideName = (side) => capital(t(`side.${side}`));
 //   line       a variation, {moves, step}: its moves in order, and how many of them are played on the board
 //   ownership  [rows from the top][columns], −1 to 1 for the side to move
 //   numbers    the moves up to here, [{move, player, number}], written on what stands there
-//   marks      [{at, kind, text, to}]: "triangle", "square", "circle", "cross", "label", "arrow"
+//   marks      [{at, kind, text, to, colour}]: "triangle", "square", "circle", "cross", "label", "arrow"
 //   legal      the moves one may choose from; selected: the points chosen so far
 //   cursor     the point the keyboard stands on; dead: points marked as dead, [points]
 //   flip       turned round
@@ -78,8 +78,9 @@ export class Board {
 
   facts() { return []; }
 
-  // A mark that is no label: `at` gives the middle of a point, `size` is how far it reaches.
-  markShape(layer, mark, at, ink, size) {
+  // A mark that is no label: `at` gives the middle of a point, `size` is how far it reaches; an arrow crosses points of
+  // every tone and has an ink of its own.
+  markShape(layer, mark, at, ink, size, arrow = "#c2187a") {
     const [x, y] = at(mark.at), style = { fill: "none", stroke: ink, "stroke-width": 0.08, "data-mark": mark.kind };
     if (mark.kind === "triangle") layer.append(svg("path", { ...style, d: `M${x} ${y - 1.1 * size}l${size} ${1.7 * size}h${-2 * size}z` }));
     else if (mark.kind === "square") layer.append(svg("rect", { ...style, x: x - 0.8 * size, y: y - 0.8 * size, width: 1.6 * size, height: 1.6 * size }));
@@ -87,7 +88,7 @@ export class Board {
     else if (mark.kind === "cross") layer.append(svg("path", { ...style, "stroke-linecap": "round", d: `M${x - 0.85 * size} ${y - 0.85 * size}l${1.7 * size} ${1.7 * size}m0 ${-1.7 * size}l${-1.7 * size} ${1.7 * size}` }));
     else if (mark.kind === "arrow" && mark.to) {
       const [goalX, goalY] = at(mark.to), length = Math.hypot(goalX - x, goalY - y), angle = (Math.atan2(goalY - y, goalX - x) * 180) / Math.PI;
-      layer.append(svg("path", { ...style, stroke: "#c2187a", "stroke-width": 0.11, "stroke-linecap": "round", "stroke-linejoin": "round", transform: `translate(${x} ${y}) rotate(${angle})`, d: `M0 0H${length - 0.1}m-.24 -.2l.24 .2l-.24 .2` }));
+      layer.append(svg("path", { ...style, stroke: arrow, "stroke-width": 0.11, "stroke-linecap": "round", "stroke-linejoin": "round", transform: `translate(${x} ${y}) rotate(${angle})`, d: `M0 0H${length - 0.1}m-.24 -.2l.24 .2l-.24 .2` }));
     }
   }
 

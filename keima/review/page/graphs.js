@@ -41,7 +41,9 @@ export class Graph {
     this.canvas.replaceChildren();
     this.dots.replaceChildren();
     if (this.kind === "share") this.drawShare(values_, draws && smooth(draws)); else this.drawScore(values_);
-    for (const mark of marks) {
+    const known = (ply) => this.edge && this.edge[ply] !== null && this.edge[ply] !== undefined;
+    const alone = values.map((_, ply) => ply).filter((ply) => known(ply) && !known(ply - 1) && !known(ply + 1)); // no line leads through them
+    for (const mark of [...alone.map((ply) => ({ ply, grade: "" })), ...marks]) {
       const level = this.edge && this.edge[mark.ply];
       if (level !== null && level !== undefined) this.dots.append(html("i", { class: `dot ${mark.grade}`, style: `left:${this.x(mark.ply) / 10}%;top:${100 * (1 - level)}%` }));
     }

@@ -141,7 +141,7 @@ export class ReviewView {
     this.part("result").textContent = game.result || "";
     const notes = this.review.warnings || [];
     this.part("notice").hidden = notes.length === 0;
-    this.part("notice").replaceChildren(...notes.map((text) => html("p", { text })));
+    this.part("notice").replaceChildren(...notes.map((note) => html("p", { text: worded(note) })));
   }
 
   // ---- what changes with the move -----------------------------------------------------------------------------
@@ -172,7 +172,7 @@ export class ReviewView {
       const side = sideName(move.player), cost = this.isChoice(move) ? t("now.after", { side, after: percent(move.winrate_after) }) : t("now.cost", { side, best: percent(move.winrate_best), after: percent(move.winrate_after) });
       const points = !this.isChoice(move) && move.points_loss !== undefined ? `, ${t("value.points", { n: signed(-move.points_loss) })}` : "";
       const pawns = move.cp_loss !== undefined ? `, ${t("value.centipawns", { n: Math.round(move.cp_loss) })}` : "";
-      parts.push(html("p", { class: "cost", text: `${cost}${points}${pawns}.` }));
+      parts.push(html("p", { class: "cost", text: `${cost}${points}${pawns}${t("word.stop")}` }));
     }
     if (move && move.second) {
       const name = review.second.name, best = move.second.best_san || move.second.best;
@@ -185,7 +185,7 @@ export class ReviewView {
     if (now.length) parts.push(words("now.now", { facts: now.join(", ") }));
     const comment = (review.game.comments || {})[String(state.ply)];
     if (comment) parts.push(html("p", { class: "comment", text: comment }));
-    if (position.outcome) parts.push(html("p", { text: `${capital(position.outcome)}.` }));
+    if (position.outcome) parts.push(html("p", { text: `${capital(worded({ key: `reason.${position.outcome}`, text: position.outcome }))}${t("word.stop")}` }));
     this.part("now").replaceChildren(...parts);
   }
 

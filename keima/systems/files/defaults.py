@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keima.errors import BadRequest, BadWeights
+from keima.plain import Note
 from keima.systems.files.contents import sha256_of
 from keima.systems.system import SYSTEMS
 
@@ -39,9 +40,10 @@ class DefaultNetwork:
     caution: str = ""  # what a reader of its judgements should know first
 
 
-CHESS_CAUTION = (
+CHESS_CAUTION = Note(
     "The judge is keima's own small chess network, a beginner: a third of what it blames is no mistake, and it "
-    "misses most that are. For a second opinion add --judge uci:stockfish; for a better judge, --net and --visits."
+    "misses most that are. For a second opinion add --judge uci:stockfish; for a better judge, --net and --visits.",
+    "warning.caution.chess",
 )
 
 DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {

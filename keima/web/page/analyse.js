@@ -1,5 +1,5 @@
 // Analyse: the search as it goes on, beside raw policies, and the graphs of the line.
-import { html, percent, sideName, signed, t } from "./drawing.js";
+import { html, percent, sideName, signed, t, worded } from "./drawing.js";
 import { Graph } from "./graphs.js";
 import { button, group, number } from "./forms.js";
 import { MoverFields, profileName } from "./play.js";
@@ -148,7 +148,8 @@ export class AnalysePanel {
     const answer = await this.app.ask("policies", { profiles: PROFILES });
     if (!answer) return;
     const rows = answer.policies.map((one) => {
-      const moves = Object.entries(one.entry.policy || {}).slice(0, 4), name = one.profile ? t("analyse.human", { network: one.network, profile: profileName(one.profile) }) : one.network;
+      const moves = Object.entries((one.entry && one.entry.policy) || {}).slice(0, 4), name = one.profile ? t("analyse.human", { network: one.network, profile: profileName(one.profile) }) : one.network;
+      if (!one.entry) return html("tr", null, html("th", { scope: "row", text: name }), html("td", { colspan: 4, text: worded(one.worded || one.error) }));
       return html("tr", null, html("th", { scope: "row" }, html("button", { type: "button", class: "plain", "aria-pressed": "false", title: t("analyse.show"), onclick: (event) => {
         this.policy = this.policy === one.entry ? null : one.entry;
         for (const other of this.policies.querySelectorAll("[aria-pressed]")) other.setAttribute("aria-pressed", String(other === event.currentTarget && Boolean(this.policy)));

@@ -4,13 +4,13 @@ import { TEXTS as ENGLISH } from "./text-en.js";
 import { TEXTS as JAPANESE } from "./text-ja.js";
 import { clockWords } from "./view.js";
 import { BoardPane } from "./boardpane.js";
-import { Connection } from "./socket.js";
+import { Connection, MANY, TAKEN } from "./socket.js";
 import { PlayPanel } from "./play.js";
 import { AnalysePanel } from "./analyse.js";
 import { RecordPanel } from "./record.js";
 import { ReviewPanel } from "./review.js";
 import { NetworksPanel } from "./networks.js";
-import { select } from "./forms.js";
+import { button, select } from "./forms.js";
 
 const LANGUAGES = { en: ENGLISH, ja: JAPANESE };
 const PANELS = { play: PlayPanel, analyse: AnalysePanel, record: RecordPanel, review: ReviewPanel, networks: NetworksPanel };
@@ -50,7 +50,7 @@ class App {
     const language = select(Object.entries(LANGUAGES).map(([name, texts]) => [name, texts.language]), this.language, { "aria-label": t("language.choose"), onchange: (event) => { localStorage.setItem("keima-language", event.target.value); location.reload(); } });
     const sound = html("button", { type: "button", class: "button", "aria-pressed": String(this.sounds), "aria-label": t("sounds"), title: t("sounds"), onclick: () => { this.sounds = !this.sounds; localStorage.setItem("keima-sounds", this.sounds ? "on" : "off"); sound.setAttribute("aria-pressed", String(this.sounds)); }, text: "♪" });
     this.notice = html("div", { class: "notice toast", role: "alert", hidden: true });
-    this.offline = html("div", { class: "notice offline", role: "status", hidden: true, text: t("line.lost") });
+    this.offline = html("div", { class: "notice offline", role: "status", hidden: true });
     this.live = html("div", { class: "sr", "aria-live": "polite", id: "live" });
     this.right = html("div", { class: "right side-panels" }, ...Object.entries(this.panels).map(([name, panel]) => {
       const page = html("div", { role: "tabpanel", id: `page-${name}`, "aria-labelledby": `go-${name}`, class: "page", hidden: name !== this.tab });
@@ -106,7 +106,7 @@ class App {
   tellNotes(answer) { if (answer && answer.notes && answer.notes.length) this.tell(answer.notes.map(worded).join(" · ")); }
 
   lineIs(open, code) {
-    this.offline.textContent = t(code === 4429 ? "line.many" : "line.lost");
+    this.offline.replaceChildren(html("span", { text: t(code === TAKEN ? "line.taken" : code === MANY ? "line.many" : "line.lost") }), ...(code === TAKEN ? [button(t("line.here"), () => this.connection.open())] : []));
     this.offline.hidden = open;
     if (open && this.facts) this.ask("state");
     if (open && this.panels.analyse.wanted) this.panels.analyse.start();

@@ -16,13 +16,14 @@ export class BoardPane {
     this.overlay = {}; // choices, line, ownership and dead points that a panel wants drawn
     const step = (name) => html("button", { type: "button", "data-go": name, title: t(`go.${name}`), "aria-label": t(`go.${name}`), onclick: () => app.go(name) }, svg("svg", { viewBox: "0 0 20 20", "aria-hidden": "true" }, svg("path", { d: STEPS[name] })));
     this.box = html("div", { class: "board", id: "board", tabindex: 0, role: "application", "aria-roledescription": t("board.role"), "aria-describedby": "board-words" });
+    this.task = html("p", { class: "verdict", role: "status" }); // what an exercise asks and says
     this.bar = html("div", { class: "evalbar", role: "img", "aria-label": t("graph.chances") });
     this.legend = html("ul", { class: "legend", "aria-label": t("part.legend") });
     this.where = html("output", { class: "where" });
     this.toggles = html("div", { class: "toggles" });
     this.words = html("p", { id: "board-words", class: "sr" });
     this.head = html("div", { class: "sides" });
-    this.node = html("section", { class: "left pane", "aria-label": t("part.board") }, this.head, this.bar, html("div", { class: "boardbox" }, this.box), this.legend, this.words,
+    this.node = html("section", { class: "left pane", "aria-label": t("part.board") }, this.head, this.bar, this.task, html("div", { class: "boardbox" }, this.box), this.legend, this.words,
       html("div", { class: "controls", role: "toolbar", "aria-label": t("part.steps") }, html("div", { class: "steps" }, step("start"), step("back"), this.where, step("forward"), step("end")), this.toggles));
     this.listen();
   }
@@ -66,7 +67,7 @@ export class BoardPane {
       position, last: position.move ? { move: position.move, player: position.player } : null, choices: entry ? choicesOf(entry) : null, better: overlay.better || null,
       line: overlay.line && !this.preview ? overlay.line : null, ownership: this.shown.ownership || overlay.counting ? overlay.ownership || (overlay.entry && overlay.entry.ownership) || null : null,
       numbers: this.shown.numbers ? app.line().filter((node) => node.move && node.ply <= position.ply).map((node) => ({ move: node.move, player: node.player, number: node.ply })) : null,
-      marks: [...(position.marks || []), ...(overlay.tail ? [{ point: overlay.tail, kind: "circle" }] : [])].map((mark) => ({ at: mark.point, kind: mark.kind, text: mark.text, to: mark.to })), legal: Object.keys(position.legal || {}), selected: this.selected, dragged: this.dragged,
+      marks: [...(position.marks || []), ...(overlay.tail ? [{ point: overlay.tail, kind: "circle" }] : [])].map((mark) => ({ at: mark.point, kind: mark.kind, text: mark.text, to: mark.to, colour: mark.colour })), legal: Object.keys(position.legal || {}), selected: this.selected, dragged: this.dragged,
       cursor: this.cursor && (this.pressed || document.activeElement === this.box) ? this.cursor : null, dead: overlay.dead || [], flip: this.shown.flip });
     this.legend.replaceChildren(...board.legend(this.scene).map(([name, text]) => html("li", null, html("i", { class: `swatch ${name}`, "aria-hidden": "true" }), text)));
     this.box.setAttribute("aria-label", `${t("part.board")}: ${position.text || board.describe(this.scene)}`);
@@ -74,13 +75,14 @@ export class BoardPane {
 
   // What surrounds the board, after a new position or judgement.
   drawAround() {
-    const { app, board } = this, position = app.position, node = app.nodes.get(position.node), judged = node && node.judged;
+    const { app, board } = this, position = this.overlay.position || app.position, node = app.nodes.get(position.node), judged = node && node.judged;
     const source = this.overlay.entry && this.overlay.entry.win !== undefined ? { ...this.overlay.entry, to_play: position.to_play } : judged;
-    this.bar.hidden = !source || source.win === undefined || app.tab === "play";
+    this.task.hidden = !this.overlay.position;
+    this.bar.hidden = !source || source.win === undefined || app.tab === "play" || Boolean(this.overlay.position);
     if (source && source.win !== undefined) drawEvalbar(this.bar, source, board);
     const end = app.line().at(-1);
     this.where.replaceChildren(`${position.ply}`, html("small", { text: ` / ${end ? end.ply : 0}` }));
-    for (const button of this.node.querySelectorAll("[data-go]")) button.disabled = ["start", "back"].includes(button.dataset.go) ? !position.ply && position.node === 0 : !node || node.children.length === 0;
+    for (const button of this.node.querySelectorAll("[data-go]")) button.disabled = ["start", "back"].includes(button.dataset.go) ? position.node === 0 : !node || node.children.length === 0;
     this.words.textContent = position.text || "";
     const game = app.game || {}, clocks = game.clocks || {};
     this.head.replaceChildren(...board.sides.map((side) => html("div", { class: `side${position.to_play === side && !position.over ? " turn" : ""}` }, html("i", { class: `disc ${side === board.dark ? "b" : "w"}`, "aria-hidden": "true" }), html("span", { class: "who", text: app.playerName(side) }),

@@ -81,6 +81,14 @@ export class PlayPanel {
 
   networksChanged() { this.mover.fill(this.kind.value); }
 
+  // The form offers what is on the board, until another game is chosen in it.
+  treeChanged() {
+    const { game } = this.app.facts;
+    if (this.seen === game) return;
+    this.seen = game;
+    if (this.kind.value !== game) { this.kind.value = game; this.form(); }
+  }
+
   form() {
     const game = this.app.games.find((one) => one.name === this.kind.value);
     if (!game) return;

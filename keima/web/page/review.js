@@ -26,6 +26,7 @@ export class ReviewPanel {
       html("section", { class: "card pad", "aria-label": t("page.review") }, html("p", { class: "soft", text: t("review.drop") }), html("div", { class: "fields" }, field(t("mover.network"), this.network), field(t("review.visits"), this.visits, t("review.visits.hint"))),
         html("div", { class: "row" }, this.start, this.halt, this.open), this.bar, this.words),
       html("section", { class: "card pad", "aria-label": t("exercises") }, html("h2", { text: t("exercises") }), html("div", { class: "row" }, this.makeTasks), this.tasks), this.library);
+    this.verdict = app.pane.task;
   }
 
   welcomed() {
@@ -43,7 +44,7 @@ export class ReviewPanel {
   }
 
   enter() { if (this.shown) this.show(true); }
-  leave() { this.reportBox.hidden = true; this.exercise = null; this.app.main.classList.remove("wide"); }
+  leave() { this.reportBox.hidden = true; this.endExercise(); this.app.main.classList.remove("wide"); }
 
   async begin() {
     this.review = null;
@@ -99,16 +100,30 @@ export class ReviewPanel {
   async exercises() {
     const answer = await this.app.ask("exercises", { count: 20 });
     if (!answer) return;
-    this.tasks.replaceChildren(answer.exercises.length ? html("ol", { class: "tasks row" }, ...answer.exercises.map((one) => html("li", null, button(t("exercises.one", { n: one.number, side: sideName(one.player), loss: one.points === undefined ? percent(one.loss, 0) : t("value.points", { n: one.points.toFixed(1) }) }), () => this.pose(one))))) : html("p", { text: t("exercises.none") }), this.verdict = html("p", { class: "verdict", role: "status" }));
+    this.tasks.replaceChildren(answer.exercises.length ? html("ol", { class: "tasks row" }, ...answer.exercises.map((one) => html("li", null, button(t("exercises.one", { n: one.number, side: sideName(one.player), loss: one.points === undefined ? percent(one.loss, 0) : t("value.points", { n: one.points.toFixed(1) }) }), () => this.pose(one), { "data-exercise": one.exercise, "aria-pressed": "false" })))) : html("p", { text: t("exercises.none") }));
   }
 
   pose(exercise) {
     this.exercise = exercise;
+    for (const one of this.tasks.querySelectorAll("[data-exercise]")) one.setAttribute("aria-pressed", String(Number(one.dataset.exercise) === exercise.exercise));
     this.app.pane.selected = [];
     this.app.pane.overlay = { position: { legal: {}, ...exercise.position } };
     this.verdict.textContent = t("exercises.find", { side: sideName(exercise.player) });
     this.app.draw();
     this.app.pane.box.focus({ preventScroll: true });
+    this.app.pane.node.scrollIntoView({ block: "start", behavior: "smooth" });
+  }
+
+  // Moving on in the game ends the exercise.
+  positionChanged(moved) {
+    if (!moved || !this.exercise) return;
+    this.endExercise();
+    this.app.pane.overlay = {};
+  }
+
+  endExercise() {
+    this.exercise = null;
+    for (const one of this.tasks.querySelectorAll("[aria-pressed=true]")) one.setAttribute("aria-pressed", "false");
   }
 
   // A move on the board is an attempt while an exercise stands there.

@@ -1,5 +1,8 @@
-// One WebSocket to the server: requests with answers, events, and the same session again after the line was lost.
+// One WebSocket to the server: requests with answers, events, and the same session again after the line was lost; not
+// where another tab has taken the session over: two would take it from each other for ever.
 import { worded } from "./drawing.js";
+
+export const TAKEN = 4409, MANY = 4429; // why the server closes a line
 
 export class Connection extends EventTarget {
   constructor() {
@@ -22,6 +25,7 @@ export class Connection extends EventTarget {
       for (const { reject } of this.waiting.values()) reject(new Error("closed"));
       this.waiting.clear();
       this.tell("line", { open: false, code });
+      if (code === TAKEN) return;
       setTimeout(() => this.open(), this.delay);
       this.delay = Math.min(5000, this.delay * 1.6);
     });
