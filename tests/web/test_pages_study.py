@@ -94,6 +94,21 @@ class TestPeople:
             tab.shows("as 10k", ".policies")
             told = tab.page.locator(".policies").inner_text()
             assert all(f"{names[2]} as {rank}" in told for rank in ("20k", "10k", "1k", "1d", "9d"))
+            tab.open("play")
+            for profile in ("preaz_5k", "proyear_1950"):  # as opponent: its first move is the likeliest of such people
+                panel = tab.page.locator("#page-play")
+                panel.get_by_label("You play").select_option("white")
+                panel.get_by_label("Plays like").select_option(profile)
+                panel.get_by_label("Board", exact=True).fill("9")
+                panel.get_by_label("Komi").fill("7")
+                panel.get_by_label("Visits").fill("1")
+                tab.page.evaluate("document.getElementById('live').textContent = ''")
+                tab.page.click("#begin")
+                tab.until("document.getElementById('live').innerText.startsWith('Black')")
+                human = keima.Evaluator(keima.load(reference / "nets" / names[2]), "torch").bind(profile=profile)
+                answer = human([keima.go.Position.start(9, rules="chinese", komi=7)])[0]
+                assert tab.words() == f"Black {answer.best}"
+                assert tab.page.locator(".side").first.inner_text().split("\n")[0] == f"{names[2]} ({profile})"
             assert tab.wrong == []
             tab.page.close()
 
