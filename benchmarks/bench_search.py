@@ -140,7 +140,7 @@ def others(stack: ExitStack, game: str, commands: list[str], path: str, position
             print(f"{command} is not installed: no comparison")
             continue
         if game == "go":
-            opened = katago_searches(program, path, list(position.moves), position.xsize, 1000)
+            opened = katago_searches(program, path, list(position.moves), position.xsize, 500)
         else:
             opened = lc0_searches(program, path, list(position.moves), 5000)
         name = " ".join([Path(program[0]).name, *program[1:]])

@@ -6,7 +6,6 @@ about, like our own search.
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import subprocess
@@ -16,6 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+from keima.inference.backend import usable_cores
 
 KATAGO_CONFIG = """logDir = {folder}
 logToStderr = false
@@ -71,11 +72,10 @@ def katago_searches(
     command: list[str], network: str, moves: list[tuple[str, str]], size: int, visits: int
 ) -> Iterator[Callable[[], float]]:
     """A function that searches once with KataGo and gives its visits a second, with the best number of threads."""
-    threads = sorted({(os.cpu_count() or 1) * factor for factor in (1, 2, 4, 8)})
+    threads = [usable_cores() * factor for factor in (1, 2, 4, 8)]
     trials = {}
     for count in threads:
         with _katago(command, network, moves, size, visits, count) as search:
-            search()
             trials[count] = search()
     with _katago(command, network, moves, size, visits, max(trials, key=trials.__getitem__)) as search:
         yield search
