@@ -13,7 +13,7 @@ from keima.review.games import game_title
 from keima.review.report import fill, page_file, write_text
 
 _GRADES = ("blunders", "mistakes", "inaccuracies")
-_HEADS = ("File", "Game", "Date", "Result", "Moves", "Loss a move, by player", *map(str.capitalize, _GRADES))
+_HEADS = ("File", "Game", "Date", "Result", "Moves", "Loss a move or accuracy", *map(str.capitalize, _GRADES))
 
 
 def write_index(results: Sequence[Result], folder: str) -> Path:

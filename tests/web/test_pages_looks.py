@@ -27,9 +27,11 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`keima review` of a game of Go and one of chess, both with mistakes, and the page that lists them."""
     folder = tmp_path_factory.mktemp("reports")
     (folder / "go.sgf").write_text("(;GM[1]SZ[9]KM[7]PB[Ada]PW[Bo];B[ee];W[ge];B[aa];W[ec];B[ii];W[cg];B[ia])")
+    (folder / "none.sgf").write_text("(;GM[1]SZ[9]KM[7])")
+    (folder / "cut.pgn").write_text("1. e4 e5 2. Ke5 *\n")
     (folder / "chess.pgn").write_text('[White "Ada"]\n[Black "Bo"]\n\n1. f3 e5 2. g4 d6 3. a3 Qg5 4. b3 Qxd2+ *\n')
     result = CliRunner().invoke(app, ["review", str(folder), "--visits", "8", "-o", str(folder)])
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 2, result.output  # one record breaks off
     return folder
 
 
@@ -98,6 +100,21 @@ class TestLooks:
                 box = page.locator(part).bounding_box()
                 assert box is not None
                 assert box["y"] + box["height"] <= height
+        page.close()
+
+    def test_a_report_without_moves_and_one_that_breaks_off(self, reports: Path, browser: playwright.Browser) -> None:
+        """Columns stand under their heads, and no line of a message leaves a phone's window, nor the list's cells."""
+        page = browser.new_page(viewport={"width": 390, "height": 844})
+        page.goto((reports / "none.html").as_uri())
+        rows = "[...document.querySelectorAll('[data-part=choice] .candidate')].map((row) => row.offsetHeight)"
+        assert max(page.evaluate(rows)) < 40
+        page.goto((reports / "cut.html").as_uri())
+        assert "the review ends before it" in page.locator(".notice").inner_text()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.goto((reports / "index.html").as_uri())
+        game = page.locator("td:nth-child(3)", has_text="illegal san").bounding_box()
+        assert game is not None
+        assert game["x"] + game["width"] <= 382
         page.close()
 
     def test_a_phone_keeps_the_board_in_sight(self, reports: Path, browser: playwright.Browser) -> None:

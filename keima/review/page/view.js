@@ -95,7 +95,7 @@ export class ReviewView {
     this.judge = t(this.searched ? "judge.search" : "judge.network");
     this.bad = review.moves.filter(isBad).map((move) => move.number);
     this.hasPoints = review.moves.some((move) => move.points_loss !== undefined);
-    this.root.classList.toggle("scored", this.hasPoints);
+    this.root.classList.toggle("scored", review.positions.some((one) => one.lead !== undefined));
     this.drawHead();
     if (!this.toggled) this.drawToggles();
     this.drawGraphs();
