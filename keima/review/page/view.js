@@ -280,7 +280,7 @@ export class ReviewView {
   }
 
   searchedList(ply, name, playedMove, count) {
-    const position = this.review.positions[ply], kept = position.candidates.slice(0, count), most = kept[0].visits || 1;
+    const position = this.review.positions[ply], kept = position.candidates.slice(0, count), most = Math.max(1, ...kept.map((one) => one.visits));
     const at = playedMove ? position.candidates.findIndex((one) => one.move === playedMove) : -1;
     if (at >= count) kept[count - 1] = position.candidates[at];
     const head = html("div", { class: "candidate heads", "aria-hidden": "true" }, ...["move", "", "visits", "policy", "chances", ...(kept[0].lead === undefined ? [] : ["points"])].map((key) => html("span", { class: key === "move" || !key ? null : "pct", text: key ? t(`column.${key}`) : "" })));

@@ -96,7 +96,7 @@ export class AnalysePanel {
   drawResult(box, found, at) {
     box.hidden = !found;
     if (!found) return;
-    const { entry } = found, side = this.app.position.to_play, most = entry.candidates && entry.candidates.length ? entry.candidates[0].visits : 1, rows = (entry.candidates || []).slice(0, 8);
+    const { entry } = found, side = this.app.position.to_play, rows = (entry.candidates || []).slice(0, 8), most = Math.max(1, ...rows.map((one) => one.visits)); // the first has not always most
     const facts = [entry.visits ? t("value.visits", { n: entry.visits.toLocaleString("en") }) : "", found.visits_per_second && found.running ? t("analyse.speed", { n: Math.round(found.visits_per_second) }) : "", entry.depth ? t("analyse.depth", { n: Math.round(entry.depth) }) : ""].filter(Boolean).join(" · ");
     const words = [entry.win === undefined ? "" : `${sideName(side)} ${percent(entry.win + (entry.draw || 0) / 2)}`, entry.lead === undefined ? "" : t("value.points", { n: signed(entry.lead) })].filter(Boolean).join(", ");
     const title = html("h2", null, html("button", { type: "button", class: "plain", "aria-pressed": String(this.shownBy === at), title: t("analyse.show"), onclick: () => { this.shownBy = at; this.policy = null; this.show(); } }, [found.network, found.profile && profileName(found.profile)].filter(Boolean).join(", ") || t("analyse.found")), html("span", { text: facts }));

@@ -147,7 +147,7 @@ export class ReviewPanel {
     const wanted = Object.fromEntries(Object.entries(this.search).filter(([, input]) => input.value.trim()).map(([name, input]) => [name, input.value.trim()]));
     const answer = await this.app.ask("library", { ...wanted, first, count: 50 });
     if (!answer) return;
-    const row = (game) => html("tr", null, html("td", null, game.error ? `${game.file}: ${game.error}` : html("button", { type: "button", class: "plain", onclick: () => this.take(game), text: game.title || game.file })), ...[game.date, game.result, game.moves, game.opening].map((text) => html("td", { text: text === undefined || text === null ? "" : text })));
+    const row = (game) => html("tr", null, html("td", null, game.error ? `${game.file}: ${game.error}` : html("button", { type: "button", class: "plain", onclick: () => this.take(game), text: game.title || game.file })), ...[game.date, game.result, game.moves].map((text) => html("td", { text: text === undefined || text === null ? "" : text })), html("td", null, html("span", { class: "opening", title: game.opening || null, text: game.opening || "" })));
     this.found.replaceChildren(html("p", { class: "soft", role: "status", text: t(answer.reading ? "library.reading" : "library.total", { n: answer.total }) }),
       html("table", null, html("thead", null, html("tr", null, ...["game", "date", "result", "moves", "opening"].map((name) => html("th", { scope: "col", text: t(`library.${name}`) })))), html("tbody", null, ...answer.games.map(row))),
       html("div", { class: "row" }, first > 0 ? button(t("library.before"), () => this.look(Math.max(0, first - 50))) : null, first + 50 < answer.total ? button(t("library.after"), () => this.look(first + 50)) : null));
