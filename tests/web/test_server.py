@@ -102,8 +102,10 @@ def test_a_connection_lost_is_found_again(served: Served) -> None:
         assert page.event("position")["rows"][-1] == "...1..."
         with served.page(f"?session={name}") as second:
             second.event("review")
-            with pytest.raises(ConnectionClosed):
+            with pytest.raises(ConnectionClosed) as closed:
                 page.event("nothing", seconds=5)
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == 4409  # so that the page does not take it back
     with served.page("?session=../../etc") as page:
         assert page.event("welcome")["session"].isalnum()
 
