@@ -31,6 +31,11 @@ class Note(str):
         return text
 
 
+def told_words(name: str, words: str) -> Data:
+    """The fields that tell a text: its English by that name, and `worded` where a page can word it."""
+    return {name: str(words)} | ({"worded": told(words)} if isinstance(words, Note) else {})
+
+
 def told(text: object) -> object:
     """A `Note` as JSON that keeps its key and values; anything else as it is."""
     if not isinstance(text, Note):

@@ -18,7 +18,7 @@ import numpy as np
 from keima.errors import BadRequest, KeimaError
 from keima.games.game import GAMES
 from keima.games.position import Position
-from keima.plain import Data, Note
+from keima.plain import Data, Note, told_words
 from keima.systems.files.defaults import DEFAULT_NETWORKS, find_network
 from keima.web.pool import Ask, SearchPool
 
@@ -81,7 +81,7 @@ class Offered:
         found: Data = {"name": self.name, "game": self.game, "state": self.state, "too_large": self.too_large}
         found |= {"profiles": list(self.profiles), "gives": list(self.gives), "measured": self.measured}
         if self.message:
-            found["message"] = self.message
+            found |= told_words("message", self.message)
         if self.speed is not None:
             found["visits_per_second"] = round(self.speed, 1)
         if self.sizes is not None:
@@ -233,7 +233,7 @@ class Networks:
         try:
             self._prepare(offered)
         except KeimaError as error:
-            offered.state, offered.message = "failed", str(error)
+            offered.state, offered.message = "failed", error.words
         except Exception as error:
             offered.state, offered.message = "failed", f"{type(error).__name__}: {error}"
         if offered.state == "ready":
@@ -262,9 +262,8 @@ class Networks:
         offered.too_large = offered.speed < SLOW and not offered.own
         if offered.too_large and not offered.anyway:
             offered.state = "listed"
-            offered.message = (
-                f"about {offered.speed:.1f} visits a second on this machine, too few to play with; it loads if asked"
-            )
+            slow = "about {speed} visits a second on this machine, too few to play with; it loads if asked"
+            offered.message = Note(slow, "error.slow", speed=f"{offered.speed:.1f}")
             return
         offered.profiles = tuple(offered.network.encoding.choices.get("profile", ()))
         evaluation = offered.evaluate(_start(offered), offered.usual_profile)

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from keima.errors import BadRequest
+from keima.errors import BadRequest, KeimaError
 from keima.games.position import Position
 from keima.games.trees.tree import TreeNode
-from keima.plain import Data, Note, told
+from keima.plain import Data, Note, told, told_words
 from keima.review.analysis import review_passes, steps
 from keima.review.games import ReviewGame, network_entry
 from keima.systems.files.defaults import judging_facts
@@ -90,7 +90,7 @@ class _Work:
         except _Stopped:
             self.state = "stopped"
         except Exception as error:
-            self.state, self.message = "failed", str(error)
+            self.state, self.message = "failed", error.words if isinstance(error, KeimaError) else str(error)
         self.tell()
 
     @contextmanager
@@ -157,7 +157,7 @@ class _Work:
         """The event `review`."""
         spent = time.monotonic() - self._began
         left = round(spent / self.done * (self.total - self.done), 1) if self.done >= 3 else None
-        event: Data = {"event": "review", "state": self.state, "message": self.message, "done": self.done}
+        event: Data = {"event": "review", "state": self.state, **told_words("message", self.message), "done": self.done}
         event |= {"total": self.total, "seconds_left": left if self.state in ("fast", "deep") else None}
         event["nodes"] = [self.session.document.number(node) for node in self.nodes]
         if report is None:

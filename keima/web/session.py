@@ -19,7 +19,7 @@ from keima.games.game import GAMES, Game
 from keima.games.position import Position
 from keima.games.positions import parse_json
 from keima.games.trees.tree import GameTree, TreeNode
-from keima.plain import Data, Note, told
+from keima.plain import Data, Note, told, told_words
 from keima.web import messages as m
 from keima.web.analysing import Analysing
 from keima.web.document import Document, position_json
@@ -239,7 +239,7 @@ class Session:
                 )
             found = self.networks.add(str(Path(request.network).expanduser()))
         if found.too_large and not request.anyway:
-            raise m.BadMessage(f"{found.name}: {found.message}", "network")
+            raise m.BadMessage(found.message, "network")
         found.anyway = found.anyway or request.anyway
         self.networks.open(found)
         return {"network": found.to_json()}
@@ -464,8 +464,7 @@ class Session:
 
 def told_error(name: str, error: BaseException) -> Data:
     """The fields that tell an error: its words by that name, and `worded` where a page can word them."""
-    words = error.words if isinstance(error, KeimaError) else f"{type(error).__name__}: {error}"
-    return {name: str(words)} | ({"worded": told(words)} if isinstance(words, Note) else {})
+    return told_words(name, error.words if isinstance(error, KeimaError) else f"{type(error).__name__}: {error}")
 
 
 def as_text(message: Data) -> str:

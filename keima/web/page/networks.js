@@ -1,5 +1,5 @@
 // Networks: which there are, what they are, how quick they will be on this machine.
-import { html, t } from "./drawing.js";
+import { html, t, worded } from "./drawing.js";
 import { button, choose } from "./forms.js";
 
 export class NetworksPanel {
@@ -15,7 +15,7 @@ export class NetworksPanel {
   // By its name in the list, or a file's path; what is too large is loaded after a question.
   async open(network) {
     const slow = this.app.networks.find((one) => one.name === network && one.too_large && one.state === "listed");
-    if (slow && !(await choose(`${slow.name}: ${slow.message}`, [[true, t("networks.anyway")]]))) return;
+    if (slow && !(await choose(`${slow.name}: ${worded(slow.worded || slow.message)}`, [[true, t("networks.anyway")]]))) return;
     try {
       await this.app.connection.ask("open_network", { network, anyway: Boolean(slow) });
     } catch (error) {
@@ -29,7 +29,7 @@ export class NetworksPanel {
       const speed = one.visits_per_second ? t(one.measured ? "networks.measured" : "networks.estimated", { n: one.visits_per_second < 10 ? one.visits_per_second.toFixed(1) : Math.round(one.visits_per_second) }) : "";
       const pedigree = Object.entries(one.pedigree || {}).filter(([, value]) => value), facts = [t(`game.${one.game}`), one.system, one.parameters ? t("networks.parameters", { n: one.parameters.toLocaleString("en") }) : "", speed].filter(Boolean);
       return html("li", null, html("div", { class: "row between" }, html("h3", { text: one.name }), html("span", { class: `tag ${{ ready: "good", failed: "blunder", loading: "slip" }[one.state] || ""}`, text: t(`state.${one.state}`) })),
-        html("p", { class: "soft", text: facts.join(" · ") }), one.message ? html("p", { class: "notice", text: one.message }) : null,
+        html("p", { class: "soft", text: facts.join(" · ") }), one.message ? html("p", { class: "notice", text: worded(one.worded || one.message) }) : null,
         one.architecture || pedigree.length ? html("details", null, html("summary", { text: t("networks.details") }), one.architecture ? html("p", { class: "soft", text: one.architecture }) : null, html("dl", null, ...pedigree.flatMap(([name, value]) => [html("dt", { text: name.replaceAll("_", " ") }), html("dd", { text: value })]))) : null,
         ["listed", "failed"].includes(one.state) ? button(t("networks.load"), () => this.open(one.name)) : null);
     }));

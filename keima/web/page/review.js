@@ -1,5 +1,5 @@
 // Review: a game judged while one watches, its mistakes as exercises, and the library of games.
-import { html, percent, sideName, signed, t } from "./drawing.js";
+import { html, percent, sideName, signed, t, worded } from "./drawing.js";
 import { button, field, number, offer, select } from "./forms.js";
 import { clockWords, ReviewView } from "./view.js";
 
@@ -65,7 +65,7 @@ export class ReviewPanel {
     this.start.disabled = running;
     this.bar.hidden = !running;
     this.bar.value = message.total ? message.done / message.total : 0;
-    this.words.textContent = message.state === "none" ? "" : [t(`review.${message.state}`), running && message.total ? `${message.done} / ${message.total}` : "", running && message.seconds_left ? t("review.left", { time: clockWords(message.seconds_left) }) : "", message.message || ""].filter(Boolean).join(" · ");
+    this.words.textContent = message.state === "none" ? "" : [t(`review.${message.state}`), running && message.total ? `${message.done} / ${message.total}` : "", running && message.seconds_left ? t("review.left", { time: clockWords(message.seconds_left) }) : "", message.message ? worded(message.worded || message.message) : ""].filter(Boolean).join(" · ");
     if (message.state === "none") { this.review = this.view = null; this.shown = false; this.reportBox.hidden = true; this.app.wide(false); this.tasks.replaceChildren(); }
     if (message.report) this.merge(message);
     this.open.disabled = !this.view;
