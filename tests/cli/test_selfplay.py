@@ -30,6 +30,7 @@ def test_help_has_examples(run: Run, words: list[str]) -> None:
         ("visits = 8", "visits = 0", "line 7: search.visits: should be more than 0, not 0"),
         ("visits = 8", "vists = true", "line 7: search.vists: unknown"),
         ("visits = 8", 'preset = "deep"', "line 7: search.preset: "),
+        ("visits = 8", 'precision = "f8"', "line 7: search.precision: "),
         ("temperature_plies = 4", "komi = [6.5]", "line 10: games.komi: "),
         ("temperature_plies = 4", "size = [9]", "line 10: games.size: "),
         ("[games]", "[game]", "line 9: unknown section [game]"),

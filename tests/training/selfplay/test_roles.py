@@ -20,6 +20,8 @@ import pytest
 import keima
 from benchmarks.selfplay_survives import SUPERVISOR, Run, learn_again, reckon, weights
 from keima.errors import BadRequest
+from keima.inference.evaluator import Evaluator
+from keima.systems.network import Network
 from keima.training.run.recipe_text import toml_lines
 from keima.training.selfplay import judge, learner
 from keima.training.selfplay.checks import check_loop, write_run
@@ -76,8 +78,17 @@ def _quick(monkeypatch: pytest.MonkeyPatch, quick_training: None) -> None:
 
 
 class TestARun:
-    def test_workers_learner_and_judge_run_to_the_end(self, tmp_path: Path) -> None:
-        store, small = begun(tmp_path, judge={"games": 4, "visits": 2}, run={"steps": 8})
+    def test_workers_learner_and_judge_run_to_the_end(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked = set()
+
+        def recording(network: Network, backend: str, precision: str, *sizes: int | None) -> Evaluator:
+            asked.add(precision)
+            return Evaluator(network, backend, precision, *sizes)
+
+        for role in (worker, judge):
+            monkeypatch.setattr(role, "Evaluator", recording)
+        sections = {"search": {"precision": "f32"}, "judge": {"games": 4, "visits": 2}, "run": {"steps": 8}}
+        store, small = begun(tmp_path, **sections)
         told: list[str] = []
         roles = [Role(store.address, told.append, turns=True) for _ in range(4)]
         jobs = [lambda: roles[0].work("w0", 1), lambda: roles[1].work("w1", 1), roles[2].judge]
@@ -93,6 +104,7 @@ class TestARun:
         assert [json.loads(store.read(f"ratings/00000{g}.json"))["generation"] for g in (1, 2)] == [1, 2]
         counted = reckon(tmp_path / "run", set(store.list(GAMES)))
         assert (counted.sent_twice, counted.counted_twice, counted.lost_shards) == (0, 0, [])
+        assert asked == {"f32"}, "as the recipe says, not as it comes"
         seen = Glances(store, small).look()
         assert (seen.generation, seen.step, seen.rated) == (2, 8, 2)
         assert seen.games == counted.games
