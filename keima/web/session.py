@@ -239,7 +239,7 @@ class Session:
                 )
             found = self.networks.add(str(Path(request.network).expanduser()))
         if found.too_large and not request.anyway:
-            raise m.BadMessage(found.message, "network")
+            raise m.BadMessage(Note("{where}: {what}", "error.at", where=found.name, what=found.message), "network")
         found.anyway = found.anyway or request.anyway
         self.networks.open(found)
         return {"network": found.to_json()}
