@@ -124,15 +124,15 @@ class RootTable:
         """What each move is chosen by, higher is better."""
         rule, nodes = tree.parameters.final_choice.choice, self.nodes
         fine = (1 - mean(nodes, "utility") / 4) / 4 + nodes["prior"].astype(np.float64) * 1e-3
-        if rule == Choice.LCB and len(nodes):
-            return self._values_by_bound(tree) + fine * 1e-3
         values: NDArray[np.float64] = nodes["visits"] + fine
-        if rule == Choice.GUMBEL:
+        if rule == Choice.LCB and len(nodes):
+            values = self._values_by_bound(tree) + fine * 1e-3
+        elif rule == Choice.GUMBEL:
             root = tree.roots[0]
             scores = score_root(tree.nodes, root, tree.record[0])[self.edges]
             better = np.argsort(np.argsort(scores, kind="stable"), kind="stable")
             values = nodes["visits"] - root["base"][self.edges] + better / max(1, len(scores))
-        if rule in (Choice.PROVEN, Choice.GUMBEL):
+        if tree.parameters.solver.solve or rule in (Choice.PROVEN, Choice.GUMBEL):
             values = np.where(nodes["upper"] == -1, 1e12 - nodes["plies"], values)
             values = np.where(nodes["lower"] == 1, -1e12 + nodes["plies"], values)
         return values

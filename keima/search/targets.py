@@ -34,7 +34,9 @@ def draw_move(tree: Tree, temperature: float, chance: float) -> int:
 
     Of a root whose result is proven, only moves that keep it. `chance`, from 0 to below 1, says which is drawn.
     """
-    if temperature == 0 and tree.parameters.final_choice.choice in (Choice.LCB, Choice.PROVEN) and not tree.solved:
+    p = tree.parameters
+    by_more_than_visits = p.solver.solve or p.final_choice.choice in (Choice.LCB, Choice.PROVEN)
+    if temperature == 0 and by_more_than_visits and p.final_choice.choice != Choice.GUMBEL and not tree.solved:
         table = RootTable(tree)
         if table.order:
             return int(tree.roots[0]["move"][table.edges[table.order[0]]])

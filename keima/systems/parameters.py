@@ -128,7 +128,7 @@ class Averages:
 class Solver:
     """Results that are known."""
 
-    solve: bool = True  # proven wins, draws and losses are passed up the tree
+    solve: bool = True  # proven wins, draws and losses are passed up the tree, and heeded by the final choice
     twofold_draws: bool = False  # a position met twice within the search is a draw
 
 

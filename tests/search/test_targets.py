@@ -12,6 +12,7 @@ import pytest
 from keima.games import chess, connect_four, go
 from keima.search import Limits, Search
 from keima.search.targets import draw_move, policy_target
+from keima.systems.parameters import Choice
 from tests.search.fakes import Fake, random_answer
 from tests.search.test_gumbel import evaluator
 from tests.search.twin import Twin
@@ -165,6 +166,30 @@ def test_without_temperature_the_presets_choice_is_played(preset: str) -> None:
         one.set_position(go.Position.start(9))
         best = one.run(Limits(visits=20 + 10 * seed)).best
         assert one.tree.name(draw_move(one.tree, 0.0, 0.7), one.tree.side) == best
+
+
+@pytest.mark.parametrize("choice", list(Choice)[:3])
+def test_a_proof_weighs_more_than_visits(choice: Choice) -> None:
+    """Whatever the rule, a move that wins by force is played, and one that loses is not while there is another."""
+    rng, won_by_few = np.random.default_rng(4), 0
+    for seed in range(60):
+        position = connect_four.Position.start()
+        while len(position.moves) < 16 and not position.is_over:
+            position = position.play(str(rng.choice(position.legal())))
+        if position.is_over:
+            continue
+        one = Search(evaluator(), "alphago-zero", solve=True, choice=int(choice), seed=seed)
+        one.set_position(position)
+        result = one.run(Limits(visits=8 + seed % 30))
+        mates = {info.move: info.mate or 0 for info in result.moves}
+        wins = {move for move, mate in mates.items() if mate > 0}
+        if wins:
+            assert result.best in wins
+            won_by_few += max(result.moves, key=lambda info: info.visits).move not in wins
+        elif any(mate >= 0 for mate in mates.values()):
+            assert mates[result.best] >= 0
+        assert one.tree.solved or one.tree.name(draw_move(one.tree, 0.0, 0.5), one.tree.side) == result.best
+    assert won_by_few
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 1.3])
