@@ -13,7 +13,7 @@ import argparse
 from itertools import islice
 
 from keima.cli.common import open_network
-from keima.cli.training.compress import own_inputs
+from keima.compress.own_games import own_inputs
 from keima.compress.prune import agreement
 from keima.systems.layers import quantized
 from keima.training.data.batches import Loader
@@ -31,7 +31,7 @@ def main() -> None:
     arguments = parser.parse_args()
     network, count = open_network(arguments.network), -(-arguments.positions // BATCH)
     if arguments.games is None:
-        batches = list(islice(own_inputs(network, seed=2), count))
+        batches = list(islice(own_inputs(network, BATCH, seed=2), count))
     else:
         with Loader(GameStore.open(arguments.games), network.encoding, BATCH, seed=2, targets=(), workers=1) as made:
             batches = [dict(next(made).torch().inputs) for _ in range(count)]

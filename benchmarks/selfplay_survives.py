@@ -1,7 +1,7 @@
 """Nothing lost: a run of self-play whose processes are killed at random, beside one that is left alone.
 
 python benchmarks/selfplay_survives.py [--recipe recipes/selfplay/connect-four.toml] [--minutes 20] [--every 20]
-    [--folder runs/survives] [--seed 1] [--set KEY=VALUE]
+    [--folder runs/survives] [--seed 1] [--set KEY=VALUE] [--at-once]
 
 kill -9   every so many seconds of one process at random: a worker, the learner, the judge, or `keima selfplay` itself,
           which is then started again by the same command
@@ -10,7 +10,8 @@ lost      games that were in the store at any moment and are not at the end; and
 doubled   games that a window counts twice; beside it how many were sent twice, which costs work and nothing else
 weights   every network that was published against those of a learner that was never disturbed, on the same games
 speed     games, positions and generations of the killed run against those of one of the same length left alone, and
-          that one against another of its kind (--repeat), which is what chance does
+          that one against another of its kind (--repeat), which is what chance does; with --at-once the two at the
+          same time, each on a half of the processors, so that what else a machine does falls on both
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,8 +56,9 @@ class Reckoning:
 class Run:
     """`keima selfplay` on a folder, killed and started again."""
 
-    def __init__(self, arguments: Sequence[str], folder: Path) -> None:
+    def __init__(self, arguments: Sequence[str], folder: Path, processors: Sequence[int] = ()) -> None:
         self.folder = folder
+        self._processors = set(processors) or os.sched_getaffinity(0)
         self._command = [sys.executable, "-m", "keima", "selfplay", *arguments, "-o", str(folder), "--quiet"]
         self.seen: set[str] = set()  # all shards that ever were there
         self.killed: Counter[str] = Counter()
@@ -67,6 +70,7 @@ class Run:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as stream:
             self.process = subprocess.Popen(self._command, stdout=stream, stderr=stream)
+        os.sched_setaffinity(self.process.pid, self._processors)
 
     def look(self) -> None:
         """Remember what is reported."""
@@ -173,17 +177,27 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("runs/survives"))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--repeat", action="store_true", help="one more run left alone")
+    parser.add_argument(
+        "--at-once", action="store_true", help="the runs at the same time, on a share of the processors each"
+    )
     options = parser.parse_args()
     shutil.rmtree(options.folder, ignore_errors=True)
     arguments = [options.recipe, *(word for setting in options.settings for word in ("--set", setting))]
-    results: dict[str, Reckoning] = {}
-    for name in ("killed", "alone", *(["again"] if options.repeat else [])):
-        run = Run(arguments, options.folder / name)
-        rng = random.Random(options.seed)
+    names = ["killed", "alone", *(["again"] if options.repeat else [])]
+    processors = sorted(os.sched_getaffinity(0))
+    rng = random.Random(options.seed)
+
+    def measure(place: int) -> Reckoning:
+        name, folder = names[place], options.folder / names[place]
+        run = Run(arguments, folder, processors[place :: len(names)] if options.at_once else ())
         every = options.every if name == "killed" else float("inf")
         disturb(run, 60 * options.minutes, every, rng, lambda text: print(f"{time.strftime('%T')} {text}", flush=True))
-        results[name] = reckon(options.folder / name, run.seen)
-        print(name, dict(run.killed), results[name], flush=True)
+        found = reckon(folder, run.seen)
+        print(name, dict(run.killed), found, flush=True)
+        return found
+
+    with ThreadPoolExecutor(len(names) if options.at_once else 1) as pool:
+        results = dict(zip(names, pool.map(measure, range(len(names))), strict=True))
     killed, alone = results["killed"], results["alone"]
     made, again = weights(options.folder / "killed"), learn_again(options.folder / "killed", options.folder / "learner")
     print(f"lost {len(killed.lost_shards)} shards, {killed.holes} numbers; counted twice {killed.counted_twice}")

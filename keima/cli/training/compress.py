@@ -16,7 +16,6 @@ from keima.errors import BadRequest
 from keima.plain import Data
 
 if TYPE_CHECKING:
-    from keima.games.position import Position
     from keima.systems.network import Network
     from keima.training.distill.comparison import Standing
 
@@ -27,8 +26,6 @@ _CHOSEN, _KEPT = 256, 512
 """Positions on which layers are chosen, and on which nothing is."""
 _TIMED = 2.0
 """Seconds in which each precision's speed is measured."""
-_GAME, _TAKEN, _ASIDE = 100, 0.2, 512
-"""Plies of a game on average, where it does not end; share of its positions taken; those of a batch are of so many."""
 
 FOLD_EXAMPLES = """Examples:
 
@@ -169,6 +166,7 @@ def quantize(
     At the end it is compared with the float network on positions that nothing was chosen on: first moves, policy and
     win, size, evaluations a second; with --games by two matches, at equal visits and at equal time.
     """
+    from keima.compress.own_games import own_inputs
     from keima.compress.prune import agreement
     from keima.compress.quantize import quantize as quantize_network
     from keima.compress.quantize import train as train_network
@@ -178,7 +176,7 @@ def quantize(
     network = common.open_network(source)
     stores = data or []
     wanted = positions + _CHOSEN + (0 if test else _KEPT)
-    own = own_inputs(network)
+    own = own_inputs(network, _BATCH)
     batches = _inputs(network, stores, wanted) if stores else _first(own, wanted)
     compared = _inputs(network, [test], _KEPT) if test else batches[-_KEPT // _BATCH :]
     batches = batches if test else batches[: -_KEPT // _BATCH]
@@ -206,34 +204,6 @@ def quantize(
             board = network.encoding.board
             played = _play(players, (board[1], board[0]), games, Path(f"{target}.matches") / name)
             print(f"  against {rival} at equal {name} ({limits}): {played['words']}")
-
-
-def own_inputs(network: Network, seed: int = 0) -> Iterator[Data]:
-    """Inputs of positions from games whose moves are drawn from the network's own policy, without end; tensors."""
-    import random
-
-    import torch
-
-    from keima.games.game import GAMES
-    from keima.inference.evaluator import Evaluator
-
-    evaluator, draw = Evaluator(network, batch_size=_BATCH), random.Random(seed)
-    begin = GAMES[network.encoding.game].playing.start()
-    found: list[Position] = []
-    table = [begin] * _BATCH
-    while True:
-        for k, answer in enumerate(evaluator(table)):
-            moves = list(answer.policy)
-            table[k] = table[k].play(draw.choices(moves, [answer.policy[move] for move in moves])[0])
-            if table[k].is_over or draw.random() < 1 / _GAME:
-                table[k] = begin
-            elif draw.random() < _TAKEN:
-                found.append(table[k])
-        if len(found) >= _ASIDE:
-            draw.shuffle(found)
-            inputs = network.encoding.encode(found[-_BATCH:]).inputs
-            del found[-_BATCH:]
-            yield {name: torch.from_numpy(inputs[name]) for name in network.input_names}
 
 
 def _first(batches: Iterator[Data], positions: int) -> list[Data]:
