@@ -2,9 +2,10 @@
 
 python benchmarks/selfplay_survives.py [--recipe recipes/selfplay/connect-four.toml] [--minutes 20] [--every 20]
     [--folder runs/survives] [--seed 1] [--set KEY=VALUE] [--at-once]
+    [--roles worker,learner,judge]
 
 kill -9   every so many seconds of one process at random: a worker, the learner, the judge, or `keima selfplay` itself,
-          which is then started again by the same command
+          which is then started again by the same command; of some of these alone with --roles
 lost      games that were in the store at any moment and are not at the end; and numbers that a generation's games
           should have had and that are in no shard
 doubled   games that a window counts twice; beside it how many were sent twice, which costs work and nothing else
@@ -85,11 +86,14 @@ class Run:
                 found[int(words[0])] = lock.parent.name.removesuffix("s")
         return found
 
-    def kill(self, rng: random.Random, role: str = "") -> str:
-        """Kill one of them, of a role if that is named; which."""
+    def kill(self, rng: random.Random, *chosen: str) -> str:
+        """Kill one of them, of some roles if they are named; which."""
         self.look()
         roles = self.roles()
-        pid = rng.choice(sorted(each for each in roles if role in ("", roles[each])))
+        found = sorted(pid for pid, role in roles.items() if not chosen or role in chosen)
+        if not found:
+            return "nobody: there was none"
+        pid = rng.choice(found)
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -155,7 +159,12 @@ def learn_again(folder: Path, target: Path, patience: float = 3600.0) -> list[st
 
 
 def disturb(
-    run: Run, seconds: float, every: float, rng: random.Random, tell: Callable[[str], None] = lambda _: None
+    run: Run,
+    seconds: float,
+    every: float,
+    rng: random.Random,
+    tell: Callable[[str], None] = lambda _: None,
+    roles: Sequence[str] = (),
 ) -> None:
     """Kill a process of the run at random every so many seconds, for so long (0 < `every`)."""
     end = time.monotonic() + seconds
@@ -164,7 +173,7 @@ def disturb(
         time.sleep(min(1.0, every / 4))
         if time.monotonic() >= due:
             due += every
-            tell(f"killed: {run.kill(rng)}")
+            tell(f"killed: {run.kill(rng, *roles)}")
     run.end()
 
 
@@ -187,11 +196,14 @@ def main() -> None:
     processors = sorted(os.sched_getaffinity(0))
     rng = random.Random(options.seed)
 
+    def say(text: str) -> None:
+        print(f"{time.strftime('%T')} {text}", flush=True)
+
     def measure(place: int) -> Reckoning:
         name, folder = names[place], options.folder / names[place]
         run = Run(arguments, folder, processors[place :: len(names)] if options.at_once else ())
         every = options.every if name == "killed" else float("inf")
-        disturb(run, 60 * options.minutes, every, rng, lambda text: print(f"{time.strftime('%T')} {text}", flush=True))
+        disturb(run, 60 * options.minutes, every, rng, say, options.roles.split(",") if options.roles else ())
         found = reckon(folder, run.seen)
         print(name, dict(run.killed), found, flush=True)
         return found

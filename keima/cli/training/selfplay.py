@@ -104,7 +104,7 @@ def run(
     """Play and learn on this machine by a recipe, or go on with a run that was stopped."""
     check_installed()
     from keima.training.selfplay.recipe import read_loop
-    from keima.training.selfplay.roles import supervisor
+    from keima.training.selfplay.roles import forks
 
     overrides = tuple(settings or ())
     read = read_loop(recipe, overrides)
@@ -114,6 +114,9 @@ def run(
 
         print(cluster.run(read, folder, ray, overrides, workers, watcher(quiet)))
         return
+    forks.begin()
+    from keima.training.selfplay.roles import supervisor
+
     print(supervisor.run(read, folder, overrides, workers, watcher(quiet)))
 
 

@@ -272,7 +272,8 @@ def _draw_losses(axes: Axes, lines: Sequence[Data]) -> None:
     _plain(axes, "Training loss and its terms", "step")
     if lines:
         plot_losses(axes, lines)
-        axes.set_ylim(0, None)
+        if axes.get_yscale() == "linear":
+            axes.set_ylim(0, None)
 
 
 def _draw_window(axes: Axes, known: Sequence[Data]) -> None:

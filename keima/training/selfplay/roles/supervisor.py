@@ -15,7 +15,6 @@ import os
 import sys
 import time
 from dataclasses import dataclass
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -26,6 +25,7 @@ from keima.training.selfplay.checks import check_loop, write_run
 from keima.training.selfplay.learner import DONE
 from keima.training.selfplay.networks import list_networks
 from keima.training.selfplay.recipe import LoopRecipe
+from keima.training.selfplay.roles.forks import FORKS, begin
 from keima.training.selfplay.roles.processes import Stop, follow_pipe, holder, take_lock
 from keima.training.selfplay.roles.role import JUDGE, LEARNER, WORKER, Role, tell
 from keima.training.selfplay.roles.status import Glances, Overview
@@ -46,9 +46,6 @@ _TAIL_LINES = 6
 _MOST_WORKERS = 32
 _CORES = 8
 """That one worker can use, without a CUDA device."""
-_FORKS = get_context("forkserver")
-_IMPORTED = ("keima.inference.openvino_backend", "lightning_fabric", "torch.utils.tensorboard")
-"""What roles import only when they need it."""
 
 
 class RunWatcher:
@@ -118,8 +115,7 @@ def run(
         gpu = torch.cuda.is_available() and recipe.training.run.device != "cpu"
         division = divide(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
                           gpu, workers)  # fmt: skip
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads sleep while they wait: cores are shared
-        _FORKS.set_forkserver_preload([_Supervisor.__module__, *_IMPORTED])
+        begin()
         _Supervisor(store, recipe, path, division, watcher or RunWatcher()).run()
     newest = f"{list_networks(store)[-1]:06d}"
     files = sorted(each for each in (path / "networks").glob(f"{newest}.*") if each.suffix != ".json")
@@ -145,7 +141,7 @@ class _Supervisor:
         self.store, self.recipe, self.folder, self.watcher = store, recipe, folder, watcher
         self.division = division
         # who forks outlives this process as long as there are roles, so they watch it through a pipe
-        self._pipe, self._held = _FORKS.Pipe(duplex=False)
+        self._pipe, self._held = FORKS.Pipe(duplex=False)
         names = [(WORKER, f"w{number}") for number in range(division.workers)] + [(LEARNER, LEARNER)]
         names += [(JUDGE, JUDGE)] if recipe.judge.games else []
         self.roles = [_Role(kind, name, folder / LOGS / f"{_title(kind, name)}.log") for kind, name in names]
@@ -197,7 +193,7 @@ class _Supervisor:
     def _start(self, role: _Role) -> ForkServerProcess | None:
         """Fork a role's process; None where that cannot be just now."""
         words = (role.kind, role.name, str(self.folder), str(role.log), self.division, self._pipe)
-        process = _FORKS.Process(target=_run_role, args=words, name=role.name)
+        process = FORKS.Process(target=_run_role, args=words, name=role.name)
         try:
             process.start()
         except (OSError, EOFError):  # who forks was just killed

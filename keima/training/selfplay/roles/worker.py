@@ -168,7 +168,8 @@ class Worker:
         games = self.recipe.games
         batch = max(1, games.side_by_side // (GROUPS * max(1, len(games.size))))
         evaluator = Evaluator(network, "auto", self.recipe.search.precision, batch, self._threads)
-        if self._turns is None or self._turns.free():
+        measured = self._own_rate > 0 and self._generation < 0  # a moment ago: this worker was only started again
+        if not measured and (self._turns is None or self._turns.free()):
             self._own_rate = max(self._own_rate, own_rate(evaluator, self.recipe))
         self._generation = generation
         return Player(evaluator, generation, read_published(self.store, generation).resign)
