@@ -76,7 +76,8 @@ def play(players: tuple[Player, Player], openings: Sequence[Position], first: st
     turn = 0
     while going := [k for k, game in enumerate(games) if not game.is_over and len(game.moves) < longest]:
         for who, player in enumerate(players):
-            mine = [k for k in going if (games[k].to_play == first) == (k % 2 == who)]
+            due = [k for k in going if (games[k].to_play == first) == (k % 2 == who)]
+            mine = [k for k in due if not games[k].is_over]
             for k, result in zip(mine, player.search([games[k] for k in mine], turn), strict=True):
                 games[k] = games[k].play(result.best)
         turn += 1
