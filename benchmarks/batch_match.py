@@ -55,7 +55,7 @@ def draw_openings(
     found: dict[str, Position] = {}
     while len(found) < count:
         position = start
-        for _ in range(plies):
+        while len(position.moves) < plies and not position.is_over:
             policy = player.evaluator([position])[0].policy
             odds = np.array([*policy.values()])
             position = position.play(str(rng.choice([*policy], p=odds / odds.sum())))

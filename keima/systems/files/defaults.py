@@ -68,7 +68,7 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
     "connect_four": DefaultNetwork(
         file="connect_four.safetensors",
         name="keima-connect-four",
-        sha256="c610d6638242bbc2127ac4071514d2ff230e4912fc96013313d1eddcfc7600d2",
+        sha256="42cad7edbca75d3cb4c976742e3ef036150180d14b6bd06ec31c48f7e8813173",
         licence="MIT",
         recipe="recipes/selfplay/connect-four.toml",
         training_data="its own games, from zero",
