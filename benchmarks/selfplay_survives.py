@@ -186,6 +186,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("runs/survives"))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--repeat", action="store_true", help="one more run left alone")
+    parser.add_argument("--roles", default="", help="of which one is killed; else of all, keima selfplay too")
     parser.add_argument(
         "--at-once", action="store_true", help="the runs at the same time, on a share of the processors each"
     )
