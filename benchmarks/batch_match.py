@@ -7,7 +7,9 @@
 Two games from each opening, colours exchanged. An opening is --plies moves drawn from the first network's policy, kept
 where its value is within --even of a draw. Moves after it are searched and the best one is played; trees are not kept
 from move to move. --equal-time gives the first player as many visits more as it makes visits a second more in the same
-kind of X"""
+kind of search, which is measured first, by turns. A network is a file, or a game's name for its default network. One
+JSON line.
+"""
 
 from __future__ import annotations
 

@@ -34,9 +34,9 @@ def draw_move(tree: Tree, temperature: float, chance: float) -> int:
 
     Of a root whose result is proven, only moves that keep it. `chance`, from 0 to below 1, says which is drawn.
     """
-    p = tree.parameters
-    by_more_than_visits = p.solver.solve or p.final_choice.choice in (Choice.LCB, Choice.PROVEN)
-    if temperature == 0 and by_more_than_visits and p.final_choice.choice != Choice.GUMBEL and not tree.solved:
+    choice, proofs = tree.parameters.final_choice.choice, tree.parameters.solver.solve
+    by_more_than_visits = choice in (Choice.LCB, Choice.PROVEN) or (choice == Choice.VISITS and proofs)
+    if temperature == 0 and by_more_than_visits and not tree.solved:
         table = RootTable(tree)
         if table.order:
             return int(tree.roots[0]["move"][table.edges[table.order[0]]])
