@@ -95,8 +95,8 @@ class NormAct(nn.Module, BatchStatistics):
         scale = torch.rsqrt(self.running_var + self.config.epsilon)
         if self.weight is not None:
             scale = self.weight * scale
-        shift = -self.running_mean * scale
-        return scale, shift if self.bias is None else self.bias + shift
+        bias = torch.zeros_like(scale) if self.bias is None else self.bias
+        return scale, bias - self.running_mean * scale
 
     def _batch_norm(self, x: Tensor, board: Board) -> Tensor:
         """Normalise by the batch's own statistics, points off the board left out, and remember them."""
