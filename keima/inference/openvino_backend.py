@@ -24,8 +24,10 @@ import torch
 from keima.errors import BadRequest
 from keima.inference import cache
 from keima.inference.backend import (
+    POINTS_ON_TILES,
     TensorsOnly,
     as_tensors,
+    has_tiles,
     padded,
     rows_per_request,
     source_digest,
@@ -68,6 +70,7 @@ class OpenVINOBackend:
         self._fingerprint = cache.fingerprint(network)
         self._batch_size = batch_size
         self._threads = threads
+        self._cores = threads or usable_cores()
         self._compiled: OrderedDict[tuple[int, ...], CompiledShape] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -82,7 +85,7 @@ class OpenVINOBackend:
         shape = inputs["planes"].shape[2:]
         if shape not in self._compiled:
             example = {name: array[:1].copy() for name, array in inputs.items()}
-            rows = rows_per_request(shape[0] * shape[1], self._batch_size)
+            rows = self._rows(shape[0] * shape[1])
             self._compiled[shape] = CompiledShape(partial(self._open_slots, example), rows, self._streams(rows))
             if len(self._compiled) > SHAPES_KEPT:
                 self._compiled.popitem(last=False)
@@ -95,9 +98,15 @@ class OpenVINOBackend:
         count = BATCHES_IN_FLIGHT * -(-self._batch_size // rows)
         return [Slot(model.create_infer_request(), self._network) for _ in range(count)]
 
+    def _rows(self, points: int) -> int:
+        """Positions of a request. On tiles it takes as many of a batch as leave each thread its own request."""
+        if self._float == "f32" or not has_tiles():
+            return rows_per_request(points, self._batch_size)
+        return rows_per_request(points, -(-self._batch_size // self._cores), POINTS_ON_TILES)
+
     def _streams(self, rows: int) -> int:
         """How many requests are computed at once."""
-        return min(-(-self._batch_size // rows), self._threads or usable_cores())
+        return min(-(-self._batch_size // rows), self._cores)
 
     def _compile(self, inputs: Mapping[str, Array], rows: int) -> openvino.CompiledModel:
         """The network compiled for these inputs' shapes with `rows` rows, from the disk where it is there."""

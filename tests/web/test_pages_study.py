@@ -181,9 +181,6 @@ class TestVariations:
         """Three answers to one move; undo and redo by button and by keyboard."""
         tab = open_page(panel="record")
         page = tab.page
-        tab.load("(;GM[1]SZ[9]KM[7];B[ee](;W[gc])(;W[gg])(;W[cc];B[cg]))")
-        page.keyboard.press("ArrowRight")
-        tab.at(1)
 
         def order() -> list[str]:
             return re.findall(r"W\[(\w\w)\]", tab.saved())
@@ -191,7 +188,10 @@ class TestVariations:
         def nodes(count: int) -> None:
             tab.until(f"document.querySelectorAll('.tree .node').length === {count}")
 
+        tab.load("(;GM[1]SZ[9]KM[7];B[ee](;W[gc])(;W[gg])(;W[cc];B[cg]))")
         nodes(6)
+        page.keyboard.press("ArrowRight")
+        tab.at(1)
         assert order() == ["gc", "gg", "cc"]
         page.locator(".branches").get_by_role("button", name="C7").click()
         tab.until("document.getElementById('live').innerText.includes('White C7')")
