@@ -26,6 +26,7 @@ import numpy as np
 from other_engines import find_engine, katago_searches, lc0_searches
 
 import keima
+from keima.cli.common import open_network
 from keima.search import Limits, Search
 from keima.systems.encoding import Batch
 from keima.systems.katago.inputs import KataGoEncoding
@@ -150,7 +151,7 @@ def others(stack: ExitStack, game: str, commands: list[str], path: str, position
 
 def compare(game: str, path: str, commands: list[str], arguments: argparse.Namespace) -> None:
     """The search's speed in each precision beside the evaluator's, and beside the other engines'."""
-    network = keima.load(path)
+    network = open_network(path)
     position, batch = start_position(game, arguments.size), arguments.batch
     encoded = network.encoding.encode([position] * batch)
     evaluators = {

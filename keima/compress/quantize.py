@@ -8,9 +8,9 @@ Layer by layer, in the order of evaluation:
   to what it writes in float, as in `keima.compress.refit`. They are rounded input by input, and what each loses is made
   up for by those still to come (Frantar et al. 2023, "GPTQ", arXiv:2210.17323).
 
-The convolution that reads the planes stays in float, and so does what costs little. Of the rest, those go back to float
-that do the most harm for what they save, until the policy is near enough. After that `train` may teach the whole:
-its teacher is the float network, and gradients pass the rounding (Bengio et al. 2013, arXiv:1308.3432).
+The convolution that reads the planes stays in float, and so does what costs little. `train` may teach the whole: its
+teacher is the float network, and gradients pass the rounding (Bengio et al. 2013, arXiv:1308.3432). After that, in
+`near_enough`, those that do the most harm for what they save go back to float, until the policy is near that of float.
 """
 
 from __future__ import annotations
@@ -64,19 +64,11 @@ Tell: TypeAlias = Callable[[str], None]
 
 
 @torch.no_grad()
-def quantize(
-    network: Network,
-    batches: Sequence[Inputs],
-    choice: Sequence[Inputs] = (),
-    limit: float = LIMIT,
-    tell: Tell = lambda words: None,
-) -> Network:
+def quantize(network: Network, batches: Sequence[Inputs], tell: Tell = lambda words: None) -> Network:
     """A copy of the network with a `quantization`, in evaluation mode; its weights are the same.
 
     Args:
         batches: the network's inputs by name, `mask` among them where boards are padded: about 1,000 positions.
-        choice: others, on which it is chosen what goes back to float; empty: nothing does.
-        limit: KL divergence of the policy on `choice` at which no more goes back.
         tell: hears what is being done.
 
     Raises:
@@ -109,8 +101,11 @@ def quantize(
         layer = _fitted(module, torch.cat(read), torch.cat(written.pop(name)))
         now.set_submodule(name, QuantizedConvolution(module, layer))
         layers = {**layers, name: layer}
-    if choice:
-        layers = _near_enough(original, layers, costs, choice, limit, tell)
+    return _holding(network, layers)
+
+
+def _holding(network: Network, layers: Layers) -> Network:
+    """A copy of the network in evaluation mode with these int8 numbers."""
     found = copy.deepcopy(network).eval()
     found.quantization = Quantization(layers, digest(network))
     return found
@@ -157,9 +152,7 @@ def train(network: Network, batches: Iterable[Inputs], seconds: float, tell: Tel
         if time.monotonic() - told > 10:
             told = time.monotonic()
             tell(f"int8: step {step + 1}, loss {float(loss.detach()):.5f}, {seconds - spent:.0f} s left")
-    trained = copy.deepcopy(network).eval()
-    trained.quantization = Quantization({name: part.layer() for name, part in parts.items()}, digest(network))
-    return trained
+    return _holding(network, {name: part.layer() for name, part in parts.items()})
 
 
 def _distance(network: Network, found: object, wanted: object, scales: dict[str, Tensor]) -> Tensor:
@@ -204,25 +197,40 @@ def _costs(network: Network, inputs: Inputs) -> dict[str, int]:
     }
 
 
-def _near_enough(
-    network: Network, layers: Layers, costs: Mapping[str, int], batches: Sequence[Inputs], limit: float, tell: Tell
-) -> Layers:
-    """The layers without those that do most harm for what they save."""
-    wanted = [_policy(network, inputs) for inputs in batches]
+@torch.no_grad()
+def near_enough(
+    network: Network, batches: Sequence[Inputs], limit: float = LIMIT, tell: Tell = lambda words: None
+) -> Network:
+    """A quantized network, or a copy without those of its int8 layers that do most harm for what they save.
 
-    def apart(left: Layers) -> float:
-        model = with_layers(network, left)
+    Args:
+        batches: the network's inputs by name, of positions that it was neither fitted nor trained on.
+        limit: KL divergence of the policy from the float network's at which no more goes back to float.
+        tell: hears what is being done.
+
+    Raises:
+        BadRequest: the network is not quantized.
+    """
+    original = copy.deepcopy(network).eval()
+    wanted = [_policy(original, inputs) for inputs in batches]
+
+    def apart(model: Network) -> float:
         pairs = zip(batches, wanted, strict=True)
         return float(torch.cat([divergence(target, _policy(model, inputs)) for inputs, target in pairs]).mean())
 
-    now = apart(layers)
+    def without(name: str) -> Layers:
+        return {other: each for other, each in layers.items() if other != name}
+
+    now = apart(quantized(network))
+    assert network.quantization is not None
+    layers: Layers = network.quantization.layers
     tell(f"int8: KL {now:.5f} with all of {len(layers)} convolutions")
     if now <= limit:
-        return layers
-    gains = {}
+        return network
+    gains, costs = {}, _costs(original, batches[0])
     for number, name in enumerate(layers):
         tell(f"int8: measuring convolution {number + 1} of {len(layers)}")
-        gains[name] = (now - apart({other: each for other, each in layers.items() if other != name})) / costs[name]
+        gains[name] = (now - apart(with_layers(original, without(name)))) / costs[name]
     room = MOST_FLOAT * sum(costs.values())
     for name in sorted(gains, key=lambda name: -gains[name]):
         if now <= limit or gains[name] <= 0:
@@ -230,10 +238,10 @@ def _near_enough(
         if costs[name] > room:
             continue
         room -= costs[name]
-        layers = {other: each for other, each in layers.items() if other != name}
-        now = apart(layers)
+        layers = without(name)
+        now = apart(with_layers(original, layers))
         tell(f"int8: KL {now:.5f} with {name} in float")
-    return layers
+    return _holding(network, layers)
 
 
 def _policy(network: Network, inputs: Inputs) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 import keima
 from keima.compress.fold import fold
 from keima.compress.prune import agreement
-from keima.compress.quantize import quantize, train
+from keima.compress.quantize import near_enough, quantize, train
 from keima.errors import BadRequest, BadWeights, UnsupportedNetwork
 from keima.games.go import Position
 from keima.inference.evaluator import Evaluator
@@ -149,15 +149,17 @@ def test_evaluators_compute_in_int8_when_asked_to():
 
 def test_what_does_harm_goes_back_to_float():
     network = small("v8-residual")
-    fitted, choice = batches(network, 4), batches(network, 2, first=50)
-    every = quantize(network, fitted)
-    some = quantize(network, fitted, choice, limit=0.0)
+    choice = batches(network, 2, first=50)
+    every = quantize(network, batches(network, 4))
+    some = near_enough(every, choice, limit=0.0)
     assert every.quantization is not None
     assert some.quantization is not None
     assert 0 < len(some.quantization.layers) < len(every.quantization.layers)
     near, far = (agreement(network, quantized(one), choice).divergence for one in (some, every))
     assert near < far
-    assert quantize(network, fitted, choice, limit=1.0).quantization.layers.keys() == every.quantization.layers.keys()
+    assert near_enough(every, choice, limit=1.0) is every
+    with pytest.raises(BadRequest, match="keima compress quantize makes them"):
+        near_enough(network, choice)
 
 
 def test_training_makes_good_what_is_wrong():

@@ -154,7 +154,7 @@ def quantize(
     ] = 0.001,
     minutes: Annotated[
         float,
-        Option("--train", min=0.0, help="Minutes of training after that, or of the int8 numbers that IN has."),
+        Option("--train", min=0.0, help="Minutes of training before that, or of the int8 numbers that IN has."),
     ] = 0.0,
     games: Annotated[int, Option(min=0, help="Games of each match against the float network; 0 plays none.")] = 0,
     visits: Annotated[int, Option(min=1, help="Of both, in the match at equal visits.")] = 100,
@@ -168,6 +168,7 @@ def quantize(
     """
     from keima.compress.own_games import own_inputs
     from keima.compress.prune import agreement
+    from keima.compress.quantize import near_enough
     from keima.compress.quantize import quantize as quantize_network
     from keima.compress.quantize import train as train_network
     from keima.systems.files.load import save
@@ -185,9 +186,10 @@ def quantize(
         common.say(f"{source} holds int8 numbers: they are trained on")
         found = network
     else:
-        found = quantize_network(network, fitted, choice, limit, common.say)
+        found = quantize_network(network, fitted, common.say)
     if minutes:
         found = train_network(found, _lessons(network, stores) if stores else own, 60 * minutes, common.say)
+    found = near_enough(found, choice, limit, common.say)
     save(found, target)
     layers = found.quantization.layers if found.quantization else {}
     whole = sum(parameter.numel() for parameter in network.parameters())
