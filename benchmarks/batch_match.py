@@ -30,6 +30,8 @@ from keima.games.position import Position
 from keima.search.search import search_batch
 
 BATCH = 64
+ROUNDS = 40
+"""Of drawing openings, as many in each as are wanted, before there are too few that are even."""
 
 
 class Player:
@@ -55,15 +57,22 @@ def draw_openings(
 ) -> list[Position]:
     """So many different positions, by the policy."""
     found: dict[str, Position] = {}
-    while len(found) < count:
-        position = start
-        while len(position.moves) < plies and not position.is_over:
-            policy = player.evaluator([position])[0].policy
-            odds = np.array([*policy.values()])
-            position = position.play(str(rng.choice([*policy], p=odds / odds.sum())))
-        if not position.is_over and abs(player.evaluator([position])[0].value or 0.0) <= even:
-            found.setdefault(str(position.moves), position)
-    return [*found.values()]
+    for _ in range(ROUNDS):
+        lines = [start] * count
+        for _ in range(plies):
+            going = [k for k, line in enumerate(lines) if not line.is_over]
+            for k, answer in zip(going, player.evaluator([lines[k] for k in going]), strict=True):
+                odds = np.array([*answer.policy.values()])
+                lines[k] = lines[k].play(str(rng.choice([*answer.policy], p=odds / odds.sum())))
+        lines = [line for line in lines if not line.is_over]
+        for line, answer in zip(lines, player.evaluator(lines), strict=True):
+            if abs(answer.value or 0.0) <= even:
+                found.setdefault(str(line.moves), line)
+        if len(found) >= count:
+            return [*found.values()][:count]
+    raise SystemExit(
+        f"of {ROUNDS * count} openings {len(found)} are even enough: give a larger --even, or more --plies"
+    )
 
 
 def first_side_points(position: Position) -> float:
