@@ -1,11 +1,15 @@
-"""What each way of playing against itself is worth: games and visits until connect four's policy is so good.
+"""What each way of playing against itself is worth: games and visits until a network is so good.
 
-    python benchmarks/selfplay_methods.py FOLDER [WAY …] [--target 0.76] [--steps 2000] [--seed 0]
+    python benchmarks/selfplay_methods.py FOLDER [WAY …] [--game connect-four] [--target 0.76] [--steps 2000] [--seed 0]
 
-Every way is a run of the same loop and network (2 blocks of 32 filters) in FOLDER/SEED/WAY. It is stopped once the
-policies of two generations in a row keep the perfect solver's result in so many of the 1,000 positions of
-`connect_four_strength.py`; started again, it goes on. Printed of the first of the two: games and searched positions
-that were there to learn from, visits spent on them, and the policy. One JSON line a way.
+Every way is a run of the same loop and network in FOLDER/SEED/WAY. It is stopped once two generations in a row are
+good enough; started again, it goes on. Printed of the first of the two: games and searched positions that were there to
+learn from, visits spent on them, and how good it is. One JSON line a way.
+
+connect-four   2 blocks of 32 filters; the share of the 1,000 positions of `connect_four_strength.py` in which the
+               policy keeps the perfect solver's result
+go-7x7         KataGo's network, 3 blocks of 48 filters; points against the last network of go-7x7-katago.toml, 100
+               games at once from 50 openings, 16 visits each (`batch_match.py`)
 """
 
 from __future__ import annotations
@@ -15,42 +19,118 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import keima
+from benchmarks import batch_match
 from benchmarks.connect_four_strength import optimal_by_policy
 
-NETWORK = {"name": "connect-four", "blocks": 2, "channels": 32, "policy_filters": 8, "value_filters": 8}
-GAMES = {"side_by_side": 256, "block": 32, "opening_plies": 12.0, "opening_temperature": 4.0, "temperature_plies": 30}
-VISITS, FAST, SHARE = 48, 12, 0.25
-PLAIN: dict[str, Any] = {"visits": VISITS, "root_noise": 0.25}
-CAPPED = PLAIN | {"fast_visits": FAST, "full_share": SHARE}
-WAYS: dict[str, dict[str, Any]] = {
-    "alphago-zero": PLAIN,
-    "playout-caps": CAPPED,
-    "forced-playouts": PLAIN | {"forced_playouts": 2.0},
-    "caps-and-forced": CAPPED | {"forced_playouts": 2.0},
-    "gumbel": {"preset": "gumbel", "visits": 25},
-}
-"""What a run searches with: AlphaGo Zero's way, KataGo's means (arXiv:1902.10565, §3.1 and 3.2), Gumbel AlphaZero."""
+Section = dict[str, Any]
+SHARE = 0.25
+FORCED = {"forced_playouts": 2.0}
 
 
-def recipe(search: dict[str, Any], steps: int, seed: int) -> str:
-    """A recipe of the loop; Gumbel's noise explores, so that no temperature is needed."""
-    games = GAMES | ({"temperature": 0} if search.get("preset") == "gumbel" else {})
-    sections = {
-        "network": NETWORK,
-        "search": search | {"solve": True},
-        "games": games,
+class Trial(NamedTuple):
+    """A game, and what all of its runs have in common."""
+
+    sections: dict[str, Section]
+    ways: dict[str, dict[str, Section]]  # what each changes
+    strength: Callable[[Path], float]
+
+
+def ways_of(visits: int, fast: int, gumbel: int) -> dict[str, dict[str, Section]]:
+    """AlphaGo Zero's way, KataGo's means (arXiv:1902.10565, §3.1 and 3.2), Gumbel AlphaZero's, whose noise explores."""
+    plain: Section = {"visits": visits, "root_noise": 0.25}
+    capped = plain | {"fast_visits": fast, "full_share": SHARE}
+    return {
+        "alphago-zero": {"search": plain},
+        "playout-caps": {"search": capped},
+        "forced-playouts": {"search": plain | FORCED},
+        "caps-and-forced": {"search": capped | FORCED},
+        "gumbel": {"search": {"preset": "gumbel", "visits": gumbel}, "games": {"temperature": 0}},
+    }
+
+
+def connect_four() -> Trial:
+    """Quick games, judged by the solver."""
+    sections: dict[str, Section] = {
+        "network": {"name": "connect-four", "blocks": 2, "channels": 32, "policy_filters": 8, "value_filters": 8},
+        "search": {"solve": True},
+        "games": {
+            "side_by_side": 256,
+            "block": 32,
+            "opening_plies": 12.0,
+            "opening_temperature": 4.0,
+            "temperature_plies": 30,
+        },
         "window": {"steps": 50, "reuse": 4, "value_lambda": 0.8, "first": 4_000},
         "judge": {"games": 0},
         "optimizer": {"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 1e-4},
         "schedule": {"kind": "constant", "warmup": 50},
-        "run": {"steps": steps, "batch_size": 256, "ema": 0.98, "checkpoint_every": 50, "seed": seed},
+        "run": {"batch_size": 256, "ema": 0.98, "checkpoint_every": 50},
     }
+
+    def strength(path: Path) -> float:
+        return float(optimal_by_policy(keima.Evaluator(keima.load(path), threads=1)).mean())
+
+    return Trial(sections, ways_of(48, 12, 25), strength)
+
+
+def go_7x7() -> Trial:
+    """What recipes/selfplay/go-7x7-katago.toml has, judged by the network it ended with."""
+    sections: dict[str, Section] = {
+        "network": {"name": "katago-b6c96", "blocks": 3, "channels": 48, "reply": True},
+        "games": {
+            "side_by_side": 128,
+            "block": 16,
+            "size": [7],
+            "rules": "tromp-taylor",
+            "komi": [9.0],
+            "komi_stdev": 1.0,
+            "temperature": 0.8,
+            "temperature_plies": 0,
+            "late_temperature": 0.2,
+            "halflife": 7,
+            "opening_plies": 2.0,
+            "fork": 0.05,
+            "max_moves": 70,
+        },
+        "window": {"steps": 100, "reuse": 5, "value_lambda": 0.98, "first": 6_000},
+        "judge": {"games": 0},
+        "optimizer": {"learning_rate": 0.02, "momentum": 0.9, "weight_decay": 6e-5},
+        "schedule": {"kind": "constant", "warmup": 100},
+        "run": {"batch_size": 256, "threads": 1, "ema": 0.99, "checkpoint_every": 50},
+    }
+    ways = ways_of(40, 10, 25)
+    silent = dict.fromkeys(("score", "stdev", "lead", "ownership", "optimistic", "reply"), 0.0)
+    ways["without-auxiliary-targets"] = ways["alphago-zero"] | {"loss": silent}
+    other = batch_match.Player("recipes/logs/go-7x7-katago.bin.gz:f32", 16, 1)
+    start = keima.go.Position.start(7, komi=9.0)
+    openings = batch_match.draw_openings(other, start, 50, 4, 0.5, np.random.default_rng(1))
+
+    def strength(path: Path) -> float:
+        own = batch_match.Player(f"{path}:f32", 16, 1)
+        return float(batch_match.play((own, other), openings, start.to_play, 98).score)
+
+    return Trial(sections, ways, strength)
+
+
+TRIALS = {"connect-four": connect_four, "go-7x7": go_7x7}
+
+
+def recipe(trial: Trial, way: str, steps: int, seed: int, precision: str) -> str:
+    """A recipe of the loop."""
+    changes, every = trial.ways[way], {"precision": precision} if precision else {}
+    names = [*trial.sections, *(name for name in changes if name not in trial.sections)]
+    sections = {name: trial.sections.get(name, {}) | changes.get(name, {}) for name in names}
+    sections["search"] |= every
+    sections["run"] |= every | {"steps": steps, "seed": seed}
     lines = []
     for name, values in sections.items():
         lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in values.items())]
@@ -63,11 +143,11 @@ def visits_of(search: dict[str, Any], positions: int) -> float:
     return positions * (full + (fast * (1 - SHARE) / SHARE if fast else 0))
 
 
-def measure(way: str, folder: Path, target: float, steps: int, seed: int) -> dict[str, Any]:
-    """Run a way until its policy is good enough or its steps are over; what it took."""
+def measure(trial: Trial, way: str, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
+    """Run a way until its network is good enough or its steps are over; what it took."""
     folder.mkdir(parents=True, exist_ok=True)
     path, run = folder / f"{way}.toml", folder / way
-    path.write_text(recipe(WAYS[way], steps, seed), encoding="utf-8")
+    path.write_text(recipe(trial, way, given.steps, given.seed, given.precision), encoding="utf-8")
     command = [sys.executable, "-m", "keima", "selfplay", str(path), "-o", str(run), "--quiet"]
     process = subprocess.Popen(command, stderr=(folder / f"{way}.log").open("a"))
     found: dict[int, float] = {}
@@ -77,10 +157,9 @@ def measure(way: str, folder: Path, target: float, steps: int, seed: int) -> dic
             over = process.poll() is not None
             new = [int(file.stem) for file in sorted(run.glob("networks/*.json")) if int(file.stem) not in found]
             for generation in new:
-                network = keima.load(run / "networks" / f"{generation:06d}.safetensors")
-                found[generation] = float(optimal_by_policy(keima.Evaluator(network, threads=1)).mean())
+                found[generation] = trial.strength(run / "networks" / f"{generation:06d}.safetensors")
                 print(f"{way}: generation {generation}: {found[generation]:.1%}", file=sys.stderr, flush=True)
-            good = [g for g in found if min(found[g], found.get(g + 1, 0.0)) >= target]
+            good = [g for g in found if min(found[g], found.get(g + 1, 0.0)) >= given.target]
             reached = min(good, default=None)
             if over and not new:
                 break
@@ -88,25 +167,27 @@ def measure(way: str, folder: Path, target: float, steps: int, seed: int) -> dic
     finally:
         process.terminate()
         process.wait()
-    told: dict[str, Any] = {"way": way, "target": target, "seed": seed, "generation": reached}
+    told: dict[str, Any] = {"way": way, "target": given.target, "seed": given.seed, "generation": reached}
     if reached:
         manifest = json.loads((run / f"windows/{reached:06d}.json").read_bytes())
-        told |= {key: manifest[key] for key in ("games", "positions")} | {"policy": found[reached]}
-        told["visits"] = round(visits_of(WAYS[way], manifest["positions"]))
+        told |= {key: manifest[key] for key in ("games", "positions")} | {"strength": found[reached]}
+        told["visits"] = round(visits_of(trial.ways[way]["search"], manifest["positions"]))
     return told | {"best": max(found.values(), default=0.0)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("ways", nargs="*", metavar="WAY", help=", ".join(WAYS))
+    parser.add_argument("ways", nargs="*", metavar="WAY", help="all of them, if none is named")
+    parser.add_argument("--game", choices=TRIALS, default="connect-four")
     parser.add_argument("--target", type=float, default=0.76)
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--precision", default="", help="of playing and learning: bf16")
     given = parser.parse_args()
-    for way in given.ways or WAYS:
-        told = measure(way, given.folder / str(given.seed), given.target, given.steps, given.seed)
-        print(json.dumps(told), flush=True)
+    trial = TRIALS[given.game]()
+    for way in given.ways or trial.ways:
+        print(json.dumps(measure(trial, way, given.folder / str(given.seed), given)), flush=True)
 
 
 if __name__ == "__main__":
