@@ -3,7 +3,7 @@
 Measured with b6c96 on 19×19 and Maia 6×64 (two Zen 5 cores, `benchmarks/bench_evaluator.py`): one thread a stream and
 small requests beat one large request on all threads, because a request's activations then stay in a core's cache. On
 small boards a request holds several positions, which is a tenth faster than one each; a batch too small to give every
-stream such a request goes by requests of one position (9×9, one position: 1.1 ms in place of 3.3).
+stream such a request goes by narrower ones (9×9, one position: 1.1 ms in place of 3.3).
 """
 
 from __future__ import annotations
@@ -218,53 +218,60 @@ class Slot:
 
 class CompiledShape:
     """A network compiled for one board shape: requests of `rows` rows, used in turn, and for what does not fill them
-    requests of one row. Both must give the same bits; if they do not, those that came first serve for everything.
+    narrower ones, each a quarter as wide. All must give the same bits; a width that does not is not used.
 
     Args:
         open_slots: compiles requests of so many rows.
-        rows: positions a request; 1 once wider ones turned out to answer otherwise.
+        rows: positions of the widest request.
         streams: requests computed at once.
     """
 
     def __init__(self, open_slots: Callable[[int], list[Slot]], rows: int, streams: int) -> None:
         self.rows = rows
         self._open_slots = open_slots
-        self._least = rows * streams
+        self._streams = streams
+        self._widths = [rows >> shift for shift in range(0, rows.bit_length() - 1, 2)] + [1]
         self._slots: dict[int, Iterator[Slot]] = {}
         self._answer: set[bytes] = set()
-        self._narrow = 1
         self._lock = threading.Lock()
 
     def submit(self, inputs: Mapping[str, Array]) -> OpenVINOJob:
         """Divide the batch into requests and start them all."""
         size = len(inputs["planes"])
         job = OpenVINOJob(size)
-        self._open(size)
-        whole = size - size % self.rows if size >= self._least else 0
-        for first, end, rows in ((0, whole, self.rows), (whole, size, self._narrow)):
-            for start in range(first, end, rows):
-                slot = next(self._slots[rows])
-                slot.start(job, inputs, slice(start, min(start + rows, end)))
-                job.slots.append(slot)
+        for rows, width in self._divide(size):
+            slot = next(self._slots[width])
+            slot.start(job, inputs, rows)
+            job.slots.append(slot)
         return job
 
-    def _open(self, size: int) -> None:
-        """Have the requests ready that a batch of this size wants."""
+    def _divide(self, size: int) -> list[tuple[slice, int]]:
+        """A batch's rows, request by request, and how wide each is; those widths are ready."""
         with self._lock:
-            if size >= self._least and not self._has(self.rows):
-                self.rows = 1
-            if (self.rows == 1 or size < self._least or size % self.rows) and not self._has(self._narrow):
-                self._narrow = self.rows
+            while True:
+                parts = self._parts(size)
+                if all(self._has(width) for _, width in parts):
+                    return parts
 
-    def _has(self, rows: int) -> bool:
+    def _parts(self, size: int) -> list[tuple[slice, int]]:
+        """The widest requests that give each stream work, then narrower ones. One may have a quarter of it empty."""
+        parts, start, share = [], 0, -(-size // self._streams)
+        for width in self._widths:
+            while start < size and (4 * min(share, size - start) > 3 * width or width == self._widths[-1]):
+                parts.append((slice(start, min(start + width, size)), width))
+                start += width
+        return parts
+
+    def _has(self, width: int) -> bool:
         """Are there requests of so many rows, compiled now if need be, and do they answer as the others?"""
-        if rows not in self._slots:
-            slots = self._open_slots(rows)
+        if width not in self._slots:
+            slots = self._open_slots(width)
             answer = slots[0].trial()
             if len(answer) > 1 or (self._slots and answer != self._answer):
+                self._widths.remove(width)
                 return False
             self._answer = answer
-            self._slots[rows] = itertools.cycle(slots)
+            self._slots[width] = itertools.cycle(slots)
         return True
 
 

@@ -11,11 +11,13 @@ import numpy as np
 import openvino
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from keima.inference import openvino_backend
 from keima.inference.backend import TorchBackend
 from keima.inference.evaluator import Evaluator
-from keima.inference.openvino_backend import OpenVINOBackend
+from keima.inference.openvino_backend import CompiledShape, OpenVINOBackend
 from keima.systems.alphago_zero.network import AlphaGoZeroNetwork
 from keima.systems.network import Network
 from tests.inference.fakes import GridEncoding, GridNetwork, random_grid
@@ -156,6 +158,16 @@ def test_small_batches_go_by_requests_of_one_row(conversions: list[Network]) -> 
     assert all(many[name][:3].tobytes() == few[name].tobytes() for name in few)
 
 
+@given(rows=st.sampled_from([1, 2, 4, 8, 16, 32]), streams=st.integers(1, 4), size=st.integers(1, 200))
+def test_a_batch_is_divided_once_and_whole(rows: int, streams: int, size: int) -> None:
+    parts = CompiledShape(lambda width: [], rows, streams)._parts(size)
+    assert [row for part, _ in parts for row in range(size)[part]] == [*range(size)]
+    for part, width in parts:
+        assert 3 * width < 4 * len(range(size)[part]) <= 4 * width
+    if size >= streams:
+        assert len(parts) >= streams
+
+
 def test_products_as_convolutions_answer_as_products_alike_in_every_row() -> None:
     inputs = planes(6)
     model = openvino_backend.convert(network(), inputs)
@@ -164,8 +176,8 @@ def test_products_as_convolutions_answer_as_products_alike_in_every_row() -> Non
     compiled = openvino.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     same = np.repeat(inputs["planes"][:1], 6, axis=0)
     reference = TorchBackend(network(), "f32", 8, threads=1).submit(inputs).result()
-    for given, one in ((inputs["planes"], False), (same, True)):
-        for (name, expected), answers in zip(reference.items(), compiled([given]).values(), strict=True):
+    for fed, one in ((inputs["planes"], False), (same, True)):
+        for (name, expected), answers in zip(reference.items(), compiled([fed]).values(), strict=True):
             np.testing.assert_allclose(answers[:1], expected[:1], atol=2e-6, err_msg=name)
             if one:
                 assert len({row.tobytes() for row in answers}) == 1
