@@ -119,6 +119,7 @@ def main() -> None:
     parser.add_argument("players", nargs=2, metavar="NETWORK:PRECISION")
     parser.add_argument("--size", type=int, default=9, help="of Go boards")
     parser.add_argument("--komi", type=float, default=7.0)
+    parser.add_argument("--rules", default="chinese")
     parser.add_argument("--games", type=int, default=400)
     parser.add_argument("--visits", type=int, nargs="+", default=[100], help="of both, or of each")
     parser.add_argument("--equal-time", action="store_true", help="the first one's visits by the rates measured")
@@ -129,7 +130,7 @@ def main() -> None:
     options = parser.parse_args()
     one, other = (Player(entry, options.visits[-k], options.threads) for k, entry in enumerate(options.players))
     starts: dict[str, Position] = {
-        "go": keima.go.Position.start(options.size, komi=options.komi),
+        "go": keima.go.Position.start(options.size, options.rules, options.komi),
         "chess": keima.chess.Position.start(),
         "connect_four": keima.connect_four.Position.start(),
     }

@@ -438,10 +438,9 @@ class SectionReader:
         """The value as the type that the hint names."""
         if isinstance(hint, types.UnionType):  # X | None: what is written is an X
             hint = next(each for each in typing.get_args(hint) if each is not types.NoneType)
-        if typing.get_origin(hint) is tuple:
-            if not isinstance(value, list):
-                raise self.error(key, f"should be a list, not {value!r}")
-            return tuple(self._convert(key, typing.get_args(hint)[0], each) for each in value)
+        if typing.get_origin(hint) is tuple:  # one value stands for a list of one
+            several = value if isinstance(value, list) else [value]
+            return tuple(self._convert(key, typing.get_args(hint)[0], each) for each in several)
         if hint is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value) if abs(value) < 10**300 else math.inf
         if not isinstance(value, hint) or (hint is not bool and isinstance(value, bool)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import product
 
 import keima
 from keima.errors import BadStore, KeimaError
@@ -96,7 +97,11 @@ def check_search(recipe: LoopRecipe, network: Network) -> Parameters:
 
 
 def starts(recipe: LoopRecipe, network: Network) -> list[Position]:
-    """The positions that games begin from, one for each size and komi. Raises BadRequest; names the recipe's line."""
+    """The positions that games begin from, one for each size, rules and komi.
+
+    Raises:
+        BadRequest: there is no such board or there are no such rules; names the recipe's line.
+    """
     games = recipe.games
     playing = get_game(network.encoding.game).playing
     known = playing.table(playing.start())
@@ -105,13 +110,12 @@ def starts(recipe: LoopRecipe, network: Network) -> list[Position]:
             raise recipe.error(f"games.{key}", f"{get_game(network.encoding.game).title} has no choice of {table}")
     own = getattr(network.encoding, "board_size", None)
     found = []
-    for size in games.size or (own,):
-        for komi in games.komi or (None,):
-            try:
-                found.append(playing.start((size, size) if size else None, games.rules or None, komi))
-            except KeimaError as error:
-                key = "komi" if "komi" in error.message else "rules" if "rule" in error.message else "size"
-                raise recipe.error(f"games.{key}", error.message) from error
+    for size, rules, komi in product(games.size or (own,), games.rules or (None,), games.komi or (None,)):
+        try:
+            found.append(playing.start((size, size) if size else None, rules, komi))
+        except KeimaError as error:
+            key = "komi" if "komi" in error.message else "rules" if "rule" in error.message else "size"
+            raise recipe.error(f"games.{key}", error.message) from error
     return found
 
 

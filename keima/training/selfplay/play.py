@@ -170,13 +170,16 @@ class Players:
         """Where a game of that number begins; both games of a match's pair alike."""
         games = self.recipe.games
         pair = number // 2  # both of a match's opening, a game and its fork are of one board
-        size = games.size[pair % len(games.size)] if games.size else self._own_size()
-        komi = games.komi[pair // max(1, len(games.size)) % len(games.komi)] if games.komi else None
-        start = self._game.playing.start((size, size) if size else None, games.rules or None, komi)
+        pair, which = divmod(pair, max(1, len(games.size)))
+        size = games.size[which] if games.size else self._own_size()
+        pair, which = divmod(pair, max(1, len(games.komi)))
+        komi = games.komi[which] if games.komi else None
+        rules = games.rules[pair % len(games.rules)] if games.rules else None
+        start = self._game.playing.start((size, size) if size else None, rules, komi)
         if games.komi_stdev and not self.match:
             shift = float(self._rng(number, _BEGIN - 1).normal(0.0, games.komi_stdev))
             komi = round(2 * (self._komi(start) + shift)) / 2
-            start = self._game.playing.start((size, size) if size else None, games.rules or None, komi)
+            start = self._game.playing.start((size, size) if size else None, rules, komi)
         return start
 
     def _own_size(self) -> int:

@@ -83,7 +83,7 @@ class GamesRecipe:
     side_by_side: int = setting(256, positive)  # games of one worker
     block: int = setting(32, positive)  # games of a shard
     size: tuple[int, ...] = ()  # points a side, taken in turn; none: what the network's layers fix, or the usual board
-    rules: str = ""  # of Go, as KataGo names them; none: the game's usual ones
+    rules: tuple[str, ...] = ()  # of Go, as KataGo names them, taken in turn; none: the game's usual ones
     komi: tuple[float, ...] = ()  # of Go, points for White, taken in turn; none: the rules' own
     komi_stdev: float = setting(0.0, not_negative)  # of a normal distribution about it, rounded to half points
     opening_plies: float = setting(0.0, not_negative)  # mean of an exponential number of first moves by policy alone

@@ -8,6 +8,7 @@ import pytest
 
 from keima.errors import BadStore
 from keima.games.game import get_game
+from keima.games.go.rules import Rules
 from keima.training.selfplay.game import FAST, FULL, OPENING, SelfplayGame
 from keima.training.selfplay.journal import Journal
 from keima.training.selfplay.play import Player, Players
@@ -166,13 +167,15 @@ def test_go_with_komi_by_chance():
         assert game.verdict is not None
 
 
-def test_boards_of_several_sizes_side_by_side():
+def test_boards_of_several_sizes_and_rules_side_by_side():
     network = {"name": "katago-b6c96", "blocks": 1, "channels": 16}
-    games = {"size": [4, 5], "rules": "tromp-taylor", "max_moves": 12, "side_by_side": 4, "fork": 0.5}
+    rules = ["chinese", "tromp-taylor"]
+    games = {"size": [4, 5], "rules": rules, "max_moves": 12, "side_by_side": 4, "fork": 0.5}
     small = recipe(network=network, search={"visits": 3}, games=games)
     found = {game.number: game for game in play(started(small, evaluator(small)), 12)}
     for number, game in found.items():
         assert game.start.to_json()["xsize"] == game.position.to_json()["xsize"] == [4, 5][number // 2 % 2]
+        assert game.position.rules == Rules.parse(rules[number // 4 % 2])  # type: ignore[attr-defined]
     assert {number // 2 % 2 for number in found} == {0, 1}
 
 
