@@ -111,7 +111,7 @@ def go_7x7() -> Trial:
     silent = dict.fromkeys(("score", "stdev", "lead", "ownership", "optimistic", "reply"), 0.0)
     ways["without-auxiliary-targets"] = ways["alphago-zero"] | {"loss": silent}
     other = batch_match.Player("recipes/logs/go-7x7-katago.bin.gz:f32", 16, 1)
-    start = keima.go.Position.start(7, komi=9.0)
+    start = keima.go.Position.start(7, sections["games"]["rules"], 9.0)
     openings = batch_match.draw_openings(other, start, 50, 4, 0.5, np.random.default_rng(1))
 
     def strength(path: Path) -> float:
