@@ -32,6 +32,7 @@ class TestAnalyse:
             seen.add(page.locator(".found h2 span").first.inner_text())
             if len(seen) >= 5:
                 break
+            page.wait_for_timeout(50)
         assert len(seen) >= 5  # the numbers move
         assert page.locator("#board [data-choice]").count() >= 1
         page.click("#analyse")
