@@ -8,8 +8,8 @@ learn from, visits spent on them, and how good it is. One JSON line a way.
 
 connect-four   2 blocks of 32 filters; the share of the 1,000 positions of `connect_four_strength.py` in which the
                policy keeps the perfect solver's result
-go-7x7         KataGo's network, 3 blocks of 48 filters; points against the last network of go-7x7-katago.toml, 100
-               games at once from 50 openings, 16 visits each (`batch_match.py`)
+go-7x7         KataGo's network, 3 blocks of 48 filters; points against recipes/logs/go-7x7-katago.bin.gz, 100 games at
+               once from 50 openings, 16 visits each (`batch_match.py`)
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import keima
 from benchmarks import batch_match
 from benchmarks.connect_four_strength import optimal_by_policy
+from keima.training.run.recipe_text import parse_toml
 
+ROOT = Path(__file__).parents[1]
 Section = dict[str, Any]
 SHARE = 0.25
 FORCED = {"forced_playouts": 2.0}
@@ -83,34 +85,16 @@ def connect_four() -> Trial:
 
 
 def go_7x7() -> Trial:
-    """What recipes/selfplay/go-7x7-katago.toml has, judged by the network it ended with."""
-    sections: dict[str, Section] = {
-        "network": {"name": "katago-b6c96", "blocks": 3, "channels": 48, "reply": True},
-        "games": {
-            "side_by_side": 128,
-            "block": 16,
-            "size": [7],
-            "rules": "tromp-taylor",
-            "komi": [9.0],
-            "komi_stdev": 1.0,
-            "temperature": 0.8,
-            "temperature_plies": 0,
-            "late_temperature": 0.2,
-            "halflife": 7,
-            "opening_plies": 2.0,
-            "fork": 0.05,
-            "max_moves": 70,
-        },
-        "window": {"steps": 100, "reuse": 5, "value_lambda": 0.98, "first": 6_000},
-        "judge": {"games": 0},
-        "optimizer": {"learning_rate": 0.02, "momentum": 0.9, "weight_decay": 6e-5},
-        "schedule": {"kind": "constant", "warmup": 100},
-        "run": {"batch_size": 256, "threads": 1, "ema": 0.99, "checkpoint_every": 50},
-    }
+    """recipes/selfplay/go-7x7-katago.toml by one rule set, judged by the network in recipes/logs."""
+    path = ROOT / "recipes/selfplay/go-7x7-katago.toml"
+    sections, _ = parse_toml(path.read_text(encoding="utf-8"), str(path), "a recipe")
+    sections["games"]["rules"] = "tromp-taylor"
+    sections |= {"search": {}, "judge": {"games": 0}, "schedule": {"kind": "constant", "warmup": 100}}
+    sections["run"] |= {"ema": 0.99, "checkpoint_every": 50}
     ways = ways_of(40, 10, 25)
     silent = dict.fromkeys(("score", "stdev", "lead", "ownership", "optimistic", "reply"), 0.0)
     ways["without-auxiliary-targets"] = ways["alphago-zero"] | {"loss": silent}
-    other = batch_match.Player("recipes/logs/go-7x7-katago.bin.gz:f32", 16, 1)
+    other = batch_match.Player(f"{ROOT}/recipes/logs/go-7x7-katago.bin.gz:f32", 16, 1)
     start = keima.go.Position.start(7, sections["games"]["rules"], 9.0)
     openings = batch_match.draw_openings(other, start, 50, 4, 0.5, np.random.default_rng(1))
 

@@ -3,8 +3,8 @@
     python recipes/one_rule_set.py NET RULES OUT
 
 Weights of rules it never saw are what they were before training, and spoil its answers. They are set to 0 here, and
-what those of RULES add at each point goes to the plane of ones: by RULES the network answers as before, by others the
-same. It is then a fit beginning for training by several rule sets (`games.rules` of self-play).
+what those of RULES add at each point goes to the plane of ones: by RULES the network answers as before, by others that
+score as they do the same. It is then a fit beginning for training by several rule sets (`games.rules` of self-play).
 """
 
 from __future__ import annotations

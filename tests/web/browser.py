@@ -66,7 +66,7 @@ class Tab:
             panel.get_by_label(label, exact=True).fill(value)
         panel.get_by_label("You play").select_option(side)
         panel.get_by_label("Visits").fill("2")
-        page.evaluate("document.querySelector('.where').firstChild.data = 'before'")
+        page.evaluate("document.querySelector('.where').firstChild.data = 'before'")  # 0 is then the new game's
         page.click("#begin")
         self.until(
             f"document.body.className === '{ {'go': '', 'chess': 'squares', 'connect_four': 'squares discs'}[game] }'"

@@ -93,8 +93,9 @@ export class BoardPane {
   // ---- choosing moves -------------------------------------------------------------------------------------------
   // A point was chosen: with those before it, perhaps a move. Resolves when it is played or there is none.
   async point(point) {
+    if (!this.position) return; // the board of a game whose position has not come yet
     if (this.handler) { this.handler(point); return; }
-    const legal = Object.keys((this.position && this.position.legal) || {}), points = [...this.selected, point];
+    const legal = Object.keys(this.position.legal || {}), points = [...this.selected, point];
     let found = this.board.matching(points, legal);
     if (points.length < this.board.points) {
       this.selected = found.length ? points : [];

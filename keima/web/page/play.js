@@ -117,6 +117,7 @@ export class PlayPanel {
   }
 
   type() {
+    if (!this.app.position) return;
     const text = this.typed.value.trim(), legal = this.app.position.legal || {};
     const plain = (name) => name.toLowerCase().replace(/[+#x=!?-]/g, "").replaceAll("0", "o");
     const found = Object.keys(legal).find((move) => move.toLowerCase() === text.toLowerCase()) || Object.keys(legal).find((move) => legal[move] === text) || Object.keys(legal).find((move) => legal[move] && plain(legal[move]) === plain(text));
