@@ -1,6 +1,7 @@
 """What each way of playing against itself is worth: games and visits until a network is so good.
 
     python benchmarks/selfplay_methods.py FOLDER [WAY …] [--game connect-four] [--target 0.76] [--steps 2000] [--seed 0]
+    python benchmarks/selfplay_methods.py FOLDER --game go-7x7 --target 0.5 --against NETWORK [--precision bf16]
 
 Every way is a run of the same loop and network in FOLDER/SEED/WAY. It is stopped once two generations in a row are
 good enough; started again, it goes on. Printed of the first of the two: games and searched positions that were there to
@@ -8,8 +9,9 @@ learn from, visits spent on them, and how good it is. One JSON line a way.
 
 connect-four   2 blocks of 32 filters; the share of the 1,000 positions of `connect_four_strength.py` in which the
                policy keeps the perfect solver's result
-go-7x7         KataGo's network, 3 blocks of 48 filters; points against recipes/logs/go-7x7-katago.bin.gz, 100 games at
-               once from 50 openings, 16 visits each (`batch_match.py`)
+go-7x7         KataGo's network, 3 blocks of 48 filters; points against another network (--against: the one in
+               recipes/logs wins every game for the first thousand steps), 60 games at once from 30 openings, 16 visits
+               each (`batch_match.py`)
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ def ways_of(visits: int, fast: int, gumbel: int) -> dict[str, dict[str, Section]
     }
 
 
-def connect_four() -> Trial:
+def connect_four(_: argparse.Namespace) -> Trial:
     """Quick games, judged by the solver."""
     sections: dict[str, Section] = {
         "network": {"name": "connect-four", "blocks": 2, "channels": 32, "policy_filters": 8, "value_filters": 8},
@@ -84,8 +86,8 @@ def connect_four() -> Trial:
     return Trial(sections, ways_of(48, 12, 25), strength)
 
 
-def go_7x7() -> Trial:
-    """recipes/selfplay/go-7x7-katago.toml by one rule set, judged by the network in recipes/logs."""
+def go_7x7(given: argparse.Namespace) -> Trial:
+    """recipes/selfplay/go-7x7-katago.toml by one rule set, judged by a network."""
     path = ROOT / "recipes/selfplay/go-7x7-katago.toml"
     sections, _ = parse_toml(path.read_text(encoding="utf-8"), str(path), "a recipe")
     sections["games"]["rules"] = "tromp-taylor"
@@ -94,12 +96,13 @@ def go_7x7() -> Trial:
     ways = ways_of(40, 10, 25)
     silent = dict.fromkeys(("score", "stdev", "lead", "ownership", "optimistic", "reply"), 0.0)
     ways["without-auxiliary-targets"] = ways["alphago-zero"] | {"loss": silent}
-    other = batch_match.Player(f"{ROOT}/recipes/logs/go-7x7-katago.bin.gz:f32", 16, 1)
+    precision = given.precision or "f32"
+    other = batch_match.Player(f"{given.against}:{precision}", 16, 1)
     start = keima.go.Position.start(7, sections["games"]["rules"], 9.0)
-    openings = batch_match.draw_openings(other, start, 50, 4, 0.5, np.random.default_rng(1))
+    openings = batch_match.draw_openings(other, start, 30, 4, 0.5, np.random.default_rng(1))
 
     def strength(path: Path) -> float:
-        own = batch_match.Player(f"{path}:f32", 16, 1)
+        own = batch_match.Player(f"{path}:{precision}", 16, 1)
         return float(batch_match.play((own, other), openings, start.to_play, 98).score)
 
     return Trial(sections, ways, strength)
@@ -168,8 +171,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--precision", default="", help="of playing and learning: bf16")
+    parser.add_argument("--against", default=f"{ROOT}/recipes/logs/go-7x7-katago.bin.gz", help="whom to play on 7×7")
     given = parser.parse_args()
-    trial = TRIALS[given.game]()
+    trial = TRIALS[given.game](given)
     for way in given.ways or trial.ways:
         print(json.dumps(measure(trial, way, given.folder / str(given.seed), given)), flush=True)
 

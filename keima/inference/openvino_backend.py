@@ -227,7 +227,6 @@ class CompiledShape:
     """
 
     def __init__(self, open_slots: Callable[[int], list[Slot]], rows: int, streams: int) -> None:
-        self.rows = rows
         self._open_slots = open_slots
         self._streams = streams
         self._widths = [rows >> shift for shift in range(0, rows.bit_length() - 1, 2)] + [1]

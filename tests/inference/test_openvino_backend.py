@@ -153,8 +153,8 @@ def test_small_batches_go_by_requests_of_one_row(conversions: list[Network]) -> 
     (compiled,) = backend._compiled.values()
     assert sorted(compiled._slots) == [1]
     many = backend.submit(inputs).result()
-    assert compiled.rows > 1
-    assert sorted(compiled._slots) == [1, compiled.rows]
+    one, widest = sorted(compiled._slots)
+    assert one == 1 < widest
     assert all(many[name][:3].tobytes() == few[name].tobytes() for name in few)
 
 
