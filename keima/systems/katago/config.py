@@ -95,7 +95,7 @@ class FeedForwardConfig:
     epsilon: float = 1e-6
 
 
-BlockConfig: TypeAlias = "ResidualConfig | PoolingConfig | BottleneckConfig | AttentionConfig | FeedForwardConfig"
+BlockConfig: TypeAlias = ResidualConfig | PoolingConfig | BottleneckConfig | AttentionConfig | FeedForwardConfig
 
 
 @dataclass(frozen=True)
