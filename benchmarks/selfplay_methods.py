@@ -170,7 +170,7 @@ def main() -> None:
     parser.add_argument("--target", type=float, default=0.76)
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--precision", default="", help="of playing and learning: bf16")
+    parser.add_argument("--precision", default="", help="of playing, learning and judging: bf16")
     parser.add_argument("--against", default=f"{ROOT}/recipes/logs/go-7x7-katago.bin.gz", help="whom to play on 7×7")
     given = parser.parse_args()
     trial = TRIALS[given.game](given)
