@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import io
+import os
 import random
 import re
 import tempfile
@@ -36,8 +36,12 @@ def one(seed: int) -> None:
     engine = Engine(
         evaluator, lambda bound, overrides: FakeSearch(bound, 0.02), Options(rules="tromp-taylor"), COMMANDS
     )
-    with contextlib.chdir(_folder()):  # printsgf writes files
+    home = os.getcwd()
+    os.chdir(_folder())  # printsgf writes files
+    try:
         engine.run(io.BytesIO(b"\n".join([b"boardsize 5", *lines, b"77 protocol_version", b""])), out)
+    finally:
+        os.chdir(home)
     answers = out.getvalue().decode().split("\n\n")
     assert answers[-2:] == ["=77 2", ""], lines
     assert len(answers) - 3 == sum(bool(clean_line(line)) for line in lines), (lines, answers)
