@@ -16,13 +16,13 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import torch
 
 from keima.errors import BadRequest
-from keima.inference import cache
+from keima.inference import cache as disk
 from keima.inference.backend import (
     POINTS_ON_TILES,
     TensorsOnly,
@@ -67,7 +67,7 @@ class OpenVINOBackend:
         self.precision = precision
         self._float = float_precision(precision)
         self._network = copy.deepcopy(network).eval()
-        self._fingerprint = cache.fingerprint(network)
+        self._fingerprint = disk.fingerprint(network)
         self._batch_size = batch_size
         self._threads = threads
         self._cores = threads or usable_cores()
@@ -84,17 +84,20 @@ class OpenVINOBackend:
         """The network for one board shape; compiled when the first batch comes that wants it so."""
         shape = inputs["planes"].shape[2:]
         if shape not in self._compiled:
-            example = {name: array[:1].copy() for name, array in inputs.items()}
-            rows = self._rows(shape[0] * shape[1])
-            self._compiled[shape] = CompiledShape(partial(self._open_slots, example), rows, self._streams(rows))
+            example = {name: padded(inputs[name][:1], 1).copy() for name in self._network.input_names}
+            converted = cache(partial(convert, self._network, example))
+            rows, open_slots = self._rows(shape[0] * shape[1]), partial(self._open_slots, example, converted)
+            self._compiled[shape] = CompiledShape(open_slots, rows, self._streams(rows))
             if len(self._compiled) > SHAPES_KEPT:
                 self._compiled.popitem(last=False)
         self._compiled.move_to_end(shape)
         return self._compiled[shape]
 
-    def _open_slots(self, inputs: Mapping[str, Array], rows: int) -> list[Slot]:
+    def _open_slots(
+        self, example: Mapping[str, Array], converted: Callable[[], openvino.Model], rows: int
+    ) -> list[Slot]:
         """Requests of `rows` rows, enough for all batches in flight."""
-        model = self._compile(inputs, rows)
+        model = self._compile(example, converted, rows)
         count = BATCHES_IN_FLIGHT * -(-self._batch_size // rows)
         return [Slot(model.create_infer_request(), self._network) for _ in range(count)]
 
@@ -108,27 +111,29 @@ class OpenVINOBackend:
         """How many requests are computed at once."""
         return min(-(-self._batch_size // rows), self._cores)
 
-    def _compile(self, inputs: Mapping[str, Array], rows: int) -> openvino.CompiledModel:
-        """The network compiled for these inputs' shapes with `rows` rows, from the disk where it is there."""
+    def _compile(
+        self, example: Mapping[str, Array], converted: Callable[[], openvino.Model], rows: int
+    ) -> openvino.CompiledModel:
+        """The network compiled for inputs as the example's with `rows` rows, from the disk where it is there."""
         config: dict[str, int | str] = {"NUM_STREAMS": self._streams(rows), "INFERENCE_PRECISION_HINT": self._float}
         if self._threads is not None:
             config["INFERENCE_NUM_THREADS"] = self._threads
             if self._threads < usable_cores():  # else OpenVINO binds every evaluator's threads to the same first cores
                 config["ENABLE_CPU_PINNING"] = "NO"
-        shapes = {name: (rows, *inputs[name].shape[1:]) for name in self._network.input_names}
+        shapes = {name: (rows, *array.shape[1:]) for name, array in example.items()}
         processor = self._core.get_property("CPU", "FULL_DEVICE_NAME")
         versions = (openvino.__version__, torch.__version__, source_digest(__file__), processor)
         parts = (self._fingerprint, versions, sorted(shapes.items()), sorted(config.items()))
         key = hashlib.sha256(repr(parts).encode()).hexdigest()
-        if (stored := cache.read(key)) is not None:
+        if (stored := disk.read(key)) is not None:
             with suppress(RuntimeError):  # made by a build of OpenVINO that calls itself the same and is not
                 return self._core.import_model(stored, "CPU", config)
-        example = {name: padded(inputs[name][:rows], rows) for name in shapes}
-        model = convert(self._network, example)
+        model = converted().clone()
+        model.reshape({i: list(shape) for i, shape in enumerate(shapes.values())})
         if self.precision == "f32" and "BF16" in self._core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
             products_as_convolutions(model)  # AVX-512's products round by row: requests would have to be of one row
         compiled = self._core.compile_model(model, "CPU", config)
-        cache.write(key, compiled.export_model().getvalue())
+        disk.write(key, compiled.export_model().getvalue())
         return compiled
 
 
@@ -281,12 +286,14 @@ _TRACING = threading.Lock()
 def convert(network: Network, inputs: Mapping[str, Array]) -> openvino.Model:
     """A network in evaluation mode as an OpenVINO model, outputs in the order of `output_names`.
 
-    It takes inputs of exactly these shapes (an example, float32 by `input_names`).
+    It takes inputs of exactly these shapes (an example, float32 by `input_names`); reshaped, any number of rows.
     """
     with _TRACING, warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # tracing warns of every Python number made from a shape; here shapes are fixed
+        warnings.simplefilter("ignore")  # tracing warns of every Python number made from a shape; here boards are fixed
         example = tuple(as_tensors(network, inputs))
-        model = openvino.convert_model(TensorsOnly(network).eval(), example_input=example)
+        traced = torch.jit.trace(TensorsOnly(network).eval(), example, check_trace=False)  # type: ignore[no-untyped-call]
+        frozen = torch.jit.freeze(traced, optimize_numerics=False)  # a frozen graph's constants are found much sooner
+        model = openvino.convert_model(frozen, example_input=example)
     model.reshape({i: list(tensor.shape) for i, tensor in enumerate(example)})
     return model
 

@@ -64,7 +64,7 @@ class Forest:
         if parameters is not tree.parameters:
             tree.parameters = parameters
             tree.record[:] = parameters.record()
-        tree.set_position(position)
+        tree.place(position)
         tree.plan(visits)
         _put(self._roots, t, position.record)
         _put(self._scratch, t, tree.scratch)

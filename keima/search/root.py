@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -11,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keima.errors import BadRequest
+from keima.jit import njit
 from keima.search.backup import back_up
 from keima.search.batches import BatchesInFlight, answers_of
 from keima.search.expand import LEAD, SCORE, VALUE, Leaves, mix_playout, set_evaluation
 from keima.search.solver import bound_by_children, open_forced_win
-from keima.search.tree import FRESH, OPEN, UNSOLVED, RootAnswer, Tree
+from keima.search.tree import FRESH, OPEN, UNSOLVED, RootAnswer, Tree, TreeArrays
 from keima.systems.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -127,27 +129,33 @@ def set_root(
         The network's policy, float64 [k], without noise and temperature.
     """
     p = tree.parameters
-    policy = _policy(logits, 1.0)
+    policy = mean_policy(logits, 1.0)
     temperature = p.root.root_policy_temperature
-    tempered = policy if temperature == 1.0 else _policy(logits, temperature)
+    tempered = policy if temperature == 1.0 else mean_policy(logits, temperature)
     if allowed is None:
         allowed = np.ones(len(moves), np.uint8)
-    _write_root(tree, moves, _noisy(tempered, p, rng), allowed, _gumbel(len(moves), p, rng))
-    _evaluate(tree, answer, playout)
+    prior, kernels = _noisy(tempered, p, rng), tree.kernels
+    order = np.argsort(-prior, kind="stable")
+    write_root(tree.arrays, moves, prior, order, allowed, _gumbel(len(moves), p, rng))
+    length = kernels.side_length(tree.position)
+    evaluate_root(tree.arrays, tree.side, kernels.draw_side, length, answer, math.nan if playout is None else playout)
     if p.solver.solve:
-        move, plies = tree.kernels.forced_win(tree.position.record[0], tree.scratch[0])
+        move, plies = kernels.forced_win(tree.position.record[0], tree.scratch[0])
         if move >= 0:
-            open_forced_win(tree.arrays, move, tree.kernels.other(tree.side), plies)
+            open_forced_win(tree.arrays, move, kernels.other(tree.side), plies)
     return policy
 
 
-def _policy(logits: NDArray[np.float32], temperature: float) -> NDArray[np.float64]:
+@njit
+def mean_policy(logits: NDArray[np.float32], temperature: float) -> NDArray[np.float64]:
     """Probabilities float64 [k] of the legal moves, averaged over the symmetries; logits [symmetries, k]."""
-    total = np.zeros(logits.shape[1])
-    for row in logits.astype(np.float64) / temperature if total.size else ():
-        odds = np.exp(row - row.max())
-        total += odds / odds.sum()
-    return total / len(logits)
+    total, odds = np.zeros(logits.shape[1]), np.empty(logits.shape[1])
+    for s in range(len(logits) if len(total) else 0):
+        top = logits[s].max()
+        for e in range(len(odds)):
+            odds[e] = math.exp((logits[s, e] - top) / temperature)
+        total += odds / (odds.sum() * len(logits))
+    return total
 
 
 def _root_symmetries(available: NDArray[np.int64], p: Parameters, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -174,58 +182,65 @@ def _gumbel(k: int, p: Parameters, rng: np.random.Generator) -> NDArray[np.float
     return p.gumbel.gumbel_noise * rng.gumbel(size=k)
 
 
-def _write_root(
-    tree: Tree,
+@njit
+def write_root(
+    tree: TreeArrays,
     moves: NDArray[np.int16],
     policy: NDArray[np.float64],
+    order: NDArray[np.int64],
     allowed: NDArray[np.uint8],
     gumbel: NDArray[np.float64],
 ) -> None:
-    """The ROOT record, most likely moves first, children of an older tree in their places."""
-    root = tree.roots[0]
-    order = np.argsort(-policy, kind="stable")
-    count = len(order)
-    root["count"] = count
-    root["move"][:count] = moves[order]
-    root["prior"][:count] = policy[order]
-    root["allowed"][:count] = allowed[order]
-    root["noise"][:count] = gumbel[order]
-    root["child"][:count] = -1
-    places = {move: e for e, move in enumerate(moves[order].tolist())}
-    nodes = tree.nodes
-    opened, mass = 0, 0.0
-    c = int(nodes["child"][0])
+    """The ROOT record, moves in this order, children of an older tree in their places."""
+    nodes, root = tree.nodes, tree.roots[0]
+    root.count = len(order)
+    for e in range(len(order)):
+        root.move[e] = moves[order[e]]
+        root.prior[e] = policy[order[e]]
+        root.allowed[e] = allowed[order[e]]
+        root.noise[e] = gumbel[order[e]]
+        root.child[e] = -1
+    top, mass = nodes[0], 0.0
+    top.opened = 0
+    c = top.child
     while c >= 0:
-        e = places[int(nodes["move"][c])]
-        root["child"][e] = c
-        nodes["prior"][c] = root["prior"][e]
-        opened += 1
-        mass += float(root["prior"][e])
-        c = int(nodes["sibling"][c])
-    nodes["lower"][0], nodes["upper"][0], nodes["plies"][0] = -1, 1, UNSOLVED
-    nodes["edges"][0] = count
-    nodes["opened"][0] = opened
-    nodes["opened_prior"][0] = mass
-    if tree.parameters.solver.solve and allowed.all():
+        ch = nodes[c]
+        e = 0
+        while root.move[e] != ch.move:
+            e += 1
+        root.child[e] = c
+        ch.prior = root.prior[e]
+        top.opened += 1
+        mass += root.prior[e]
+        c = ch.sibling
+    top.opened_prior = mass
+    top.lower, top.upper, top.plies = -1, 1, UNSOLVED
+    top.edges = len(order)
+    if tree.parameters[0].solve > 0 and allowed.all():
         bound_by_children(nodes, 0)
 
 
-def _evaluate(tree: Tree, answer: NDArray[np.float32], playout: float | None) -> None:
-    """The root's own evaluation; the centre of the dynamic score utility; the first visit of a fresh root."""
-    nodes, head, p = tree.nodes, tree.heads[0], tree.parameters.utility
-    nodes["side"][0] = tree.side
-    side_length = tree.kernels.side_length(tree.position)
-    visits = int(nodes["visits"][0])
-    expected = float(nodes["score"][0]) / visits if visits else float(answer[SCORE])
+@njit
+def evaluate_root(
+    tree: TreeArrays, side: int, draw_side: int, side_length: float, answer: NDArray[np.float32], playout: float
+) -> None:
+    """The root's own evaluation; the centre of the dynamic score utility; the first visit of a fresh root.
+
+    `side` is to move; `playout` is NaN without one.
+    """
+    nodes, head, p = tree.nodes, tree.heads[0], tree.parameters[0]
+    top = nodes[0]
+    top.side = side
+    expected = top.score / top.visits if top.visits > 0 else float(answer[SCORE])
     cap = p.dynamic_scale * side_length
-    head["center"] = min(max(expected * (1 - p.dynamic_center_zero), expected - cap), expected + cap)
-    head["center_side"] = tree.side
-    head["side_length"] = side_length
-    head["draw_side"] = tree.kernels.draw_side
-    set_evaluation(nodes, head, tree.record[0], 0, answer)
-    if playout is not None:
-        mix_playout(nodes, 0, playout, tree.record[0])
-    if nodes["state"][0] == FRESH:
-        nodes["state"][0] = OPEN
-        head["evaluations"] += 1
-        back_up(nodes, 0, 0, tree.record[0])
+    head.center = min(max(expected * (1 - p.dynamic_center_zero), expected - cap), expected + cap)
+    head.center_side = side
+    head.side_length = side_length
+    head.draw_side = draw_side
+    set_evaluation(nodes, head, p, 0, answer)
+    if not math.isnan(playout):
+        mix_playout(nodes, 0, playout, p)
+    if top.state == FRESH:
+        top.state = OPEN
+        head.evaluations += 1
+        back_up(nodes, 0, 0, p)

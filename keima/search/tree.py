@@ -148,6 +148,28 @@ def add_node(nodes: Records, head: Record, parent: int, move: int, prior: float,
 
 
 @njit
+def clear(tree: TreeArrays) -> None:
+    """Leave nothing but an unevaluated root."""
+    tree.table[:] = -1
+    head = tree.heads[0]
+    head.nodes = 0
+    head.edges = 0
+    tree.roots[0].count = 0
+    add_node(tree.nodes, head, -1, 0, 1.0, 0)
+
+
+@njit
+def plan(tree: TreeArrays, visits: int) -> None:
+    """`Tree.plan`."""
+    nodes, root = tree.nodes, tree.roots[0]
+    root.base[:] = 0
+    for e in range(root.count):
+        if root.child[e] >= 0:
+            root.base[e] = nodes[root.child[e]].visits
+    root.budget = max(0, visits - max(1, nodes[0].visits))
+
+
+@njit
 def open_child(tree: TreeArrays, i: int, choice: int, side: int) -> int:
     """The child a choice of `select` leads to, added if need be; `side` is to move there."""
     if choice >= 0:
@@ -393,11 +415,7 @@ class Tree:
 
     def reset(self) -> None:
         """Back to an unevaluated root."""
-        self.table[:] = -1
-        self.heads["nodes"] = 0
-        self.heads["edges"] = 0
-        self.roots["count"] = 0
-        add_node(self.nodes, self.heads[0], -1, 0, 1.0, 0)
+        clear(self.arrays)
         self.answer: RootAnswer | None = None
         self.ownership: Ownership | None = None
 
@@ -440,6 +458,10 @@ class Tree:
         """Put a position at the root, and keep of the tree what continues the old one."""
         if not self._follow(position):
             self.reset()
+        self.place(position)
+
+    def place(self, position: Position) -> None:
+        """Say that the tree, empty or of this position, has it at the root."""
         self.position = position
         self.kernels = get_game(position.game).kernels
         self.scratch = self.kernels.new_scratch(position.record)
@@ -487,11 +509,7 @@ class Tree:
 
     def plan(self, visits: int) -> None:
         """Say that a search to so many visits of the root begins, its own evaluation (the first) among them."""
-        root = self.roots[0]
-        children = root["child"][: int(root["count"])]
-        root["base"] = 0
-        root["base"][: len(children)] = np.where(children >= 0, self.nodes["visits"][children], 0)
-        root["budget"] = max(0, visits - max(1, self.visits))
+        plan(self.arrays, visits)
 
     def start_counting(self) -> None:
         """Begin the counts of one search."""

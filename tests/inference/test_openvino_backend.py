@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from keima.inference import openvino_backend
 from keima.inference.backend import TorchBackend
 from keima.inference.evaluator import Evaluator
-from keima.inference.openvino_backend import CompiledShape, OpenVINOBackend
+from keima.inference.openvino_backend import CompiledShape, OpenVINOBackend, convert
 from keima.systems.alphago_zero.network import AlphaGoZeroNetwork
 from keima.systems.network import Network
 from tests.inference.fakes import GridEncoding, GridNetwork, random_grid
@@ -64,7 +65,8 @@ def test_an_evaluator_on_some_of_the_cores_leaves_them_to_the_system(
 ) -> None:
     """Pinned, two with one thread each would both be on the first core; with all cores there is nothing to share."""
     monkeypatch.setattr(openvino_backend, "usable_cores", lambda: cores)
-    compiled = OpenVINOBackend(network(), "f32", 8, threads=1)._compile(planes(1), 1)
+    backend, converted = OpenVINOBackend(network(), "f32", 8, threads=1), partial(convert, network(), planes(1))
+    compiled = backend._compile(planes(1), converted, 1)
     assert compiled.get_property("ENABLE_CPU_PINNING") is pinned
 
 
@@ -191,7 +193,7 @@ class Uneven(GridNetwork):
 
     def forward(self, planes: Any, globals: Any) -> Any:
         output = super().forward(planes, globals)
-        return dataclasses.replace(output, value=output.value + 1e-6 * torch.arange(len(planes)))
+        return dataclasses.replace(output, value=output.value + 1e-6 * torch.arange(planes.shape[0]))
 
 
 class Wide(GridNetwork):
@@ -199,7 +201,7 @@ class Wide(GridNetwork):
 
     def forward(self, planes: Any, globals: Any) -> Any:
         output = super().forward(planes, globals)
-        return dataclasses.replace(output, value=output.value + 1e-6 * len(planes))
+        return dataclasses.replace(output, value=output.value + 1e-6 * torch.ones_like(output.value).sum())
 
 
 @pytest.mark.parametrize("sizes", [(8, 3), (3, 8), (8, 11), (5, 3)])
