@@ -16,13 +16,13 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache, partial
+from functools import lru_cache, partial
 
 import numpy as np
 import torch
 
 from keima.errors import BadRequest
-from keima.inference import cache as disk
+from keima.inference import cache
 from keima.inference.backend import (
     POINTS_ON_TILES,
     TensorsOnly,
@@ -67,7 +67,7 @@ class OpenVINOBackend:
         self.precision = precision
         self._float = float_precision(precision)
         self._network = copy.deepcopy(network).eval()
-        self._fingerprint = disk.fingerprint(network)
+        self._fingerprint = cache.fingerprint(network)
         self._batch_size = batch_size
         self._threads = threads
         self._cores = threads or usable_cores()
@@ -85,7 +85,7 @@ class OpenVINOBackend:
         shape = inputs["planes"].shape[2:]
         if shape not in self._compiled:
             example = {name: padded(inputs[name][:1], 1).copy() for name in self._network.input_names}
-            converted = cache(partial(convert, self._network, example))
+            converted = lru_cache(partial(convert, self._network, example))
             rows, open_slots = self._rows(shape[0] * shape[1]), partial(self._open_slots, example, converted)
             self._compiled[shape] = CompiledShape(open_slots, rows, self._streams(rows))
             if len(self._compiled) > SHAPES_KEPT:
@@ -125,7 +125,7 @@ class OpenVINOBackend:
         versions = (openvino.__version__, torch.__version__, source_digest(__file__), processor)
         parts = (self._fingerprint, versions, sorted(shapes.items()), sorted(config.items()))
         key = hashlib.sha256(repr(parts).encode()).hexdigest()
-        if (stored := disk.read(key)) is not None:
+        if (stored := cache.read(key)) is not None:
             with suppress(RuntimeError):  # made by a build of OpenVINO that calls itself the same and is not
                 return self._core.import_model(stored, "CPU", config)
         model = converted().clone()
@@ -133,7 +133,7 @@ class OpenVINOBackend:
         if self.precision == "f32" and "BF16" in self._core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
             products_as_convolutions(model)  # AVX-512's products round by row: requests would have to be of one row
         compiled = self._core.compile_model(model, "CPU", config)
-        disk.write(key, compiled.export_model().getvalue())
+        cache.write(key, compiled.export_model().getvalue())
         return compiled
 
 
