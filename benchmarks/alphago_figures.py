@@ -208,6 +208,7 @@ def value(net: str, rollout: str, path: str, playouts: int = 100) -> None:
             mean = (by_network + by_rollouts) / 2
             found = {"network": by_network, f"{playouts} rollouts": by_rollouts, "their mean": mean}
             errors = {who: np.square(values - z)[of] for who, values in found.items()}
+            errors["network − rollouts"] = errors["network"] - errors[f"{playouts} rollouts"]
             told = (f"{who} {e.mean():.3f} ± {1.96 * e.std() / len(e) ** 0.5:.3f}" for who, e in errors.items())
             print(f"{name}: {of.sum()} positions; {', '.join(told)}")
 
