@@ -205,13 +205,12 @@ def write_root(
     c = top.child
     while c >= 0:
         ch = nodes[c]
-        e = 0
-        while root.move[e] != ch.move:
-            e += 1
-        root.child[e] = c
-        ch.prior = root.prior[e]
-        top.opened += 1
-        mass += root.prior[e]
+        for e in range(len(order)):
+            if root.move[e] == ch.move:
+                root.child[e] = c
+                ch.prior = root.prior[e]
+                top.opened += 1
+                mass += root.prior[e]
         c = ch.sibling
     top.opened_prior = mass
     top.lower, top.upper, top.plies = -1, 1, UNSOLVED

@@ -104,6 +104,18 @@ def test_the_second_start_converts_nothing(
     assert all(first[name].tobytes() == second[name].tobytes() for name in first)
 
 
+def test_all_widths_of_a_board_come_of_one_conversion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conversions: list[Network]
+) -> None:
+    monkeypatch.setenv("KEIMA_CACHE", str(tmp_path))
+    backend = OpenVINOBackend(network(), "f32", 64, threads=1)
+    for size in (64, 3, 1):
+        backend.submit(planes(size)).result()
+    (compiled,) = backend._compiled.values()
+    assert len(compiled._slots) > 1
+    assert len(conversions) == 1
+
+
 def test_other_weights_are_not_taken_for_these(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conversions: list[Network]
 ) -> None:
