@@ -154,7 +154,7 @@ class TestLooks:
         tab.load("hello")
         tab.shows("棋譜でも局面でもありません", ".toast")
         tab.load("1. f3 e5 2. g4 Qh4# 0-1")
-        tab.page.wait_for_selector("body.squares")
+        tab.until("document.querySelector('.where small').textContent.includes('4')")
         tab.page.keyboard.press("End")
         tab.open("play")
         tab.shows("終局：チェックメイト")
