@@ -55,6 +55,10 @@ _PHILOX: Data = {
 """The state of NumPy's Philox that has drawn nothing yet, but for its key."""
 
 
+def _philox() -> np.random.Generator:
+    return np.random.Generator(np.random.Philox())
+
+
 class Player(NamedTuple):
     """A network that plays: its evaluator, its generation, and the Q below minus which it resigns (None: never)."""
 
@@ -70,7 +74,7 @@ class _Slot:
     game: SelfplayGame | None = None
     player: Player | None = None
     kind: int = FULL
-    rng: np.random.Generator = field(default_factory=lambda: np.random.Generator(np.random.Philox()))
+    rng: np.random.Generator = field(default_factory=_philox)
     openings: list[str] = field(default_factory=list)  # moves that are given, the next one first
     random_plies: int = 0  # moves still to be drawn from the policy alone
     avoid: str = ""  # what the first of them must not be: a fork leaves its parent
@@ -172,13 +176,12 @@ class Players:
 
     # --- Games --------------------------------------------------------------------------------------------------------
 
-    def _rng(self, number: int, ply: int) -> np.random.Generator:
-        return np.random.Generator(np.random.Philox(key=int(key_of(self._seed, number, ply))))
-
-    def _set_rng(self, slot: _Slot, number: int, ply: int) -> None:
-        """The slot's generator becomes `_rng(number, ply)`, in a sixth of the time of a new one."""
+    def _rng(self, number: int, ply: int, rng: np.random.Generator | None = None) -> np.random.Generator:
+        """The generator of a game's ply; an older one set anew (of Philox) costs a sixth of a new one."""
+        rng = rng or _philox()
         key = np.array([key_of(self._seed, number, ply), 0], np.uint64)
-        slot.rng.bit_generator.state = {**_PHILOX, "state": {"counter": _PHILOX["buffer"], "key": key}}
+        rng.bit_generator.state = {**_PHILOX, "state": {"counter": _PHILOX["buffer"], "key": key}}
+        return rng
 
     def _start(self, number: int) -> Position:
         """Where a game of that number begins; both games of a match's pair alike."""
@@ -313,8 +316,7 @@ class Players:
                 break
             self._close(slot)
         ply = len(game.plies)
-        self._set_rng(slot, game.number, ply)
-        slot.player = self._player(game)
+        slot.rng, slot.player = self._rng(game.number, ply, slot.rng), self._player(game)
         key = int(key_of(self._seed, game.number // 2 if self.match else game.number, ply, _SYMMETRY))
         search = self.recipe.search
         if slot.random_plies > 0:
