@@ -128,10 +128,8 @@ class GameRecord:
     def of(position: Position, headers: Mapping[str, str] | None = None, result: str | None = None) -> GameRecord:
         """The game that led to `position`, for writing; the result is the position's outcome unless given."""
         start = Position.from_fen(position.start_fen, chess960=position.chess960)
-        here, line = start, []
-        for uci in position.moves:
-            line.append(PlayedMove(uci, here.san(uci)))
-            here = here.play(uci)
+        board = chess.Board(position.start_fen, chess960=position.chess960)
+        line = [PlayedMove(uci, board.san_and_push(board.parse_uci(uci))) for uci in position.moves]
         ended = position.outcome.result if position.outcome else "*"
         return GameRecord(start, tuple(line), dict(headers or {}), ended if result is None else result)
 

@@ -11,6 +11,7 @@ as a learner that lives waits for games, it plays on whatever was counted.
 from __future__ import annotations
 
 import errno
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -41,7 +42,8 @@ POLL_SECONDS, FAR_POLL_SECONDS = 2.0, 15.0
 _REST_SECONDS = 0.02
 """Between two looks whether the learner rests."""
 _MEASURE_SECONDS = 0.4
-"""With each network: other things this machine does make a single measurement too low."""
+_MEASURE_EVERY = 60.0
+"""Seconds, with a new network then: other things this machine does make a single measurement too low."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LONGEST_WAIT = 60.0
 _RECENT = 20
@@ -81,6 +83,7 @@ class Worker:
         self.store, self.name, self.stop, self.say = store, name, stop, say
         self.recipe: LoopRecipe = read_run(store)
         self._own_rate = known_rate(store, name)
+        self._measured = time.monotonic() if self._own_rate else -math.inf  # its `own_rate`
         self.status = Status(store, "worker", name)
         store.on_wait = self._wait_for_store
         self._path = folder / f"{name}.jsonl"
@@ -168,9 +171,9 @@ class Worker:
         games = self.recipe.games
         batch = max(1, games.side_by_side // (GROUPS * max(1, len(games.size))))
         evaluator = Evaluator(network, "auto", self.recipe.search.precision, batch, self._threads)
-        measured = self._own_rate > 0 and self._generation < 0  # a moment ago: this worker was only started again
-        if not measured and (self._turns is None or self._turns.free()):
-            self._own_rate = max(self._own_rate, own_rate(evaluator, self.recipe))
+        now = time.monotonic()
+        if now - self._measured > _MEASURE_EVERY and (self._turns is None or self._turns.free()):
+            self._own_rate, self._measured = max(self._own_rate, own_rate(evaluator, self.recipe)), now
         self._generation = generation
         return Player(evaluator, generation, read_published(self.store, generation).resign)
 
