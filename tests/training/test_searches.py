@@ -19,7 +19,7 @@ from keima.inference.evaluator import Evaluator
 from keima.systems.registry import create
 from keima.training.data.export import export, to_json
 from keima.training.data.importing import import_games
-from keima.training.data.store import GameStore
+from keima.training.data.store import GameStore, TestGames, split_store
 from keima.training.distill.searches import network_searcher, program_searcher, search_games, searched_games
 from keima.training.run.loop import train
 from keima.training.run.recipe import read_recipe
@@ -99,6 +99,18 @@ def test_a_share_is_drawn_by_lot_and_many_searchers_find_the_same(store, tmp_pat
     kinds = [[ply["kind"] for game in plies(GameStore.open(out)) for ply in game] for out in outs]
     assert kinds[0] != kinds[2]
     assert kinds[0].count("full") == counts[0]
+
+
+def test_what_searches_found_stays_with_the_games_when_a_store_is_split(tmp_path):
+    games = "".join(f"1. {file}{rank} {reply} 1-0\n\n" for file in "abcdefgh" for rank in "34" for reply in ("e5", "d5"))
+    (tmp_path / "games.pgn").write_text(games)
+    import_games([tmp_path / "games.pgn"], tmp_path / "games.parquet", min_moves=1)
+    found = tmp_path / "searched.parquet"
+    search_games(GameStore.open(tmp_path / "games.parquet"), found, [program_searcher(Oracle(), 0.1)])
+    report = split_store(GameStore.open(found), tmp_path / "split", TestGames(fraction=0.5))
+    assert report.train + report.test == 32
+    halves = [GameStore.open(tmp_path / "split" / f"{name}.parquet") for name in ("train", "test")]
+    assert sorted(map(str, plies(halves[0]) + plies(halves[1]))) == sorted(map(str, plies(GameStore.open(found))))
 
 
 def test_a_networks_search_teaches_its_visits(store, tmp_path):

@@ -90,6 +90,11 @@ class GameStore:
         """The columns that every file has, those of the game's stores and others."""
         return list(self._known)
 
+    @property
+    def whole(self) -> pa.Schema:
+        """The columns that every file has, as a store's schema: what searches found is among them."""
+        return pa.schema([*self._known.values()], metadata=self.schema.metadata)
+
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """These columns of all games (those of the game's stores if None), in the store's order.
 
@@ -345,7 +350,7 @@ class SplitReport:
 
 
 def split_store(store: GameStore, folder: Path | str, test: TestGames) -> SplitReport:
-    """Write `train.parquet` and `test.parquet` into a folder, which is made if need be.
+    """Write `train.parquet` and `test.parquet` into a folder, made if need be; what searches found goes with the games.
 
     Raises:
         BadRequest: all games, or none, would be test games; nothing is written.
@@ -368,8 +373,12 @@ def split_store(store: GameStore, folder: Path | str, test: TestGames) -> SplitR
     for file in store.files:
         if file.resolve() in {(folder / name).resolve() for name in (TRAIN, TEST)}:
             raise BadRequest("the store would be written over itself; choose another folder", source=str(file))
-    with writing(folder / TRAIN, store.game) as train_writer, writing(folder / TEST, store.game) as test_writer:
-        for batch in store.batches():
+    schema = store.whole
+    with (
+        writing(folder / TRAIN, store.game, schema) as train_writer,
+        writing(folder / TEST, store.game, schema) as test_writer,
+    ):
+        for batch in store.batches(schema.names):
             is_test = test.of(batch)
             test_writer.write(batch.filter(pa.array(is_test)))
             train_writer.write(batch.filter(pa.array(~is_test)))
