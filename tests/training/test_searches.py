@@ -102,7 +102,9 @@ def test_a_share_is_drawn_by_lot_and_many_searchers_find_the_same(store, tmp_pat
 
 
 def test_what_searches_found_stays_with_the_games_when_a_store_is_split(tmp_path):
-    games = "".join(f"1. {file}{rank} {reply} 1-0\n\n" for file in "abcdefgh" for rank in "34" for reply in ("e5", "d5"))
+    games = "".join(
+        f"1. {file}{rank} {reply} 1-0\n\n" for file in "abcdefgh" for rank in "34" for reply in ("e5", "d5")
+    )
     (tmp_path / "games.pgn").write_text(games)
     import_games([tmp_path / "games.pgn"], tmp_path / "games.parquet", min_moves=1)
     found = tmp_path / "searched.parquet"

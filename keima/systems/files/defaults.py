@@ -62,7 +62,7 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
         sha256="c80320ad8d89543e208b033c477b8463a713b6559fcf0d8e96dcd4959f221992",
         licence="MIT",
         recipe="recipes/default-chess.toml",
-        training_data="436,225 positions that Stockfish 15.1 judged, 2,000 nodes each, of games of Maia's policies; endings",
+        training_data="436,225 positions judged by Stockfish 15.1, of games of Maia's policies, and endings",
         caution=CHESS_CAUTION,
     ),
     "connect_four": DefaultNetwork(
