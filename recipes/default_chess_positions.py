@@ -1,10 +1,12 @@
-"""Where the endings for keima's default chess network begin (default-chess.toml): FENs, one a line.
+"""Where the games for keima's default chess network begin (default-chess.toml): FENs, one a line, or PGN to go on from.
 
+python recipes/default_chess_positions.py openings > openings.fen
 python recipes/default_chess_positions.py endings > endings.fen
 python recipes/default_chess_positions.py hanging > hanging.fen
+python recipes/default_chess_positions.py blunders COUNT FOLDER [LATEST] > blunders.pgn
 
-A search meets bad moves far more often than a game does, so a network must know what they cost: `hanging` are positions
-that good players do not reach.
+A search meets bad moves far more often than a game does, so a network must know what they cost: `hanging` and
+`blunders` are positions that good players do not reach.
 """
 
 from __future__ import annotations
@@ -12,17 +14,39 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import chess
 
 from keima.errors import BadPosition
 from keima.games.chess.position import Position
+from keima.games.chess.records import GameRecord, format_pgn
+from keima.games.files import read_records
 
 SEED = 2026
+OPENINGS = 8000
+PLIES = (4, 12)
+"""Random moves from the initial position: at least, at most."""
 COUNTS = {"KRk": 800, "KQk": 200, "KRRk": 150, "KPk": 150, "KQkr": 50, "KRPkr": 80, "KPPkp": 80, "KQPkq": 40}
 """Pieces of either side, the stronger one first → how many positions."""
+MOVES_BEFORE = 3
+"""Moves of the game kept before a random one."""
 HANGING = {"KRk": 2000, "KQk": 500, "KRRk": 200, "KPk": 300}
 """As COUNTS, with the bare king to move and something to take."""
+
+
+def openings() -> Iterator[str]:
+    """Positions after some random moves."""
+    rng = random.Random(SEED)
+    found: set[str] = set()
+    while len(found) < OPENINGS:
+        position = Position.start()
+        for _ in range(rng.randint(*PLIES)):
+            position = position if position.is_over else position.play(rng.choice(position.legal()))
+        fen = position.fen()
+        if not position.is_over and fen not in found:
+            found.add(fen)
+            yield fen
 
 
 def endings(counts: dict[str, int] = COUNTS, taken: bool = False) -> Iterator[str]:
@@ -43,6 +67,31 @@ def endings(counts: dict[str, int] = COUNTS, taken: bool = False) -> Iterator[st
 def hanging() -> Iterator[str]:
     """Endings whose bare king is to move and can take a piece."""
     return endings(HANGING, taken=True)
+
+
+def blunders(count: int, folder: Path, latest: int = 1000) -> Iterator[str]:
+    """The last moves up to a random one: games to go on with, PGN.
+
+    Each begins a few moves before, so that a network sees history as in a game, out of a folder of games any of whose
+    positions is as likely as another, those with `latest` moves made and more left out.
+    """
+    rng = random.Random(SEED)
+    files = sorted(folder.glob("*.pgn"))
+    games = [game for game in read_records(files) if isinstance(game, GameRecord) and game.moves]
+    lengths = [min(len(game.moves), latest) for game in games]
+    pairs = list(zip(games, lengths, strict=True))
+    found: set[str] = set()
+    while len(found) < count:
+        [(game, length)] = rng.choices(pairs, lengths)
+        turn = rng.randrange(length)
+        first = max(0, turn - MOVES_BEFORE)
+        begin = Position.from_fen(game.start.play(*game.moves[:first]).fen())
+        position = begin.play(*game.moves[first:turn])
+        position = position.play(rng.choice(position.legal()))
+        fen = position.fen()
+        if not position.is_over and fen not in found:
+            found.add(fen)
+            yield format_pgn(GameRecord.of(position))
 
 
 def weaker_takes(fen: str) -> bool:
@@ -70,5 +119,10 @@ def possible(fen: str) -> bool:
 
 
 if __name__ == "__main__":
-    for line in {"endings": endings, "hanging": hanging}[sys.argv[1]]():
+    what, *rest = sys.argv[1:]
+    if what == "blunders":
+        lines = blunders(int(rest[0]), Path(rest[1]), *map(int, rest[2:]))
+    else:
+        lines = {"openings": openings, "endings": endings, "hanging": hanging}[what]()
+    for line in lines:
         print(line)

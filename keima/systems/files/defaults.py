@@ -59,10 +59,10 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
     "chess": DefaultNetwork(
         file="chess.pb.gz",
         name="keima-chess",
-        sha256="c80320ad8d89543e208b033c477b8463a713b6559fcf0d8e96dcd4959f221992",
+        sha256="2ccadcece461c899ba9df125b48441692962bb9c7a963a27a73e64defd060a01",
         licence="MIT",
         recipe="recipes/default-chess.toml",
-        training_data="436,225 positions judged by Stockfish 15.1, of games of Maia's policies, and endings",
+        training_data="22,360 games of Stockfish 15.1 with itself, few nodes a move",
         caution=CHESS_CAUTION,
     ),
     "connect_four": DefaultNetwork(
