@@ -42,6 +42,7 @@ class GameStore:
         path: the file or folder.
         game: a key of `keima.games.game.GAMES`.
         files: its Parquet files, in order.
+        schema, whole: the columns of the game's stores; those that every file has, what searches found among them.
     """
 
     def __init__(
@@ -52,7 +53,8 @@ class GameStore:
         self.files = files
         self.schema = GAMES[game].archive.schema
         self._counts = counts
-        self._known = {field.name: field for field in (*more, *self.schema)}
+        known = {field.name: field for field in (*more, *self.schema)}
+        self.whole = pa.schema([*known.values()], metadata=self.schema.metadata)
 
     @staticmethod
     def open(path: Path | str) -> GameStore:
@@ -88,12 +90,7 @@ class GameStore:
     @property
     def columns(self) -> list[str]:
         """The columns that every file has, those of the game's stores and others."""
-        return list(self._known)
-
-    @property
-    def whole(self) -> pa.Schema:
-        """The columns that every file has, as a store's schema: what searches found is among them."""
-        return pa.schema([*self._known.values()], metadata=self.schema.metadata)
+        return list(self.whole.names)
 
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """These columns of all games (those of the game's stores if None), in the store's order.
@@ -102,7 +99,7 @@ class GameStore:
             BadStore: an unknown column, or damaged data.
         """
         names = self._checked(columns)
-        schema = pa.schema([self._known[name] for name in names])
+        schema = pa.schema([self.whole.field(name) for name in names])
         return pa.Table.from_batches(self.batches(names), schema=schema)
 
     def batches(self, columns: Sequence[str] | None = None, rows: int = ROW_GROUP) -> Iterator[pa.RecordBatch]:
@@ -136,7 +133,7 @@ class GameStore:
         """
         game = GAMES[self.game]
         kinds = (game.archive.counts, *more)
-        counts = [kind() for kind in kinds if self._known.keys() >= {*kind.columns}]
+        counts = [kind() for kind in kinds if {*self.columns} >= {*kind.columns}]
         names = dict.fromkeys(name for each in counts for name in each.columns)
         lengths: Counter[int] = Counter()
         winners: Counter[Any] = Counter()
@@ -163,7 +160,7 @@ class GameStore:
 
     def _checked(self, names: Sequence[str] | None) -> list[str]:
         for name in names or ():
-            if name not in self._known:
+            if name not in self.whole.names:
                 known = ", ".join(self.schema.names)
                 raise BadStore(f"no column {name!r}; a {self.game} store has {known}", source=str(self.path))
         return list(self.schema.names if names is None else names)
@@ -373,12 +370,11 @@ def split_store(store: GameStore, folder: Path | str, test: TestGames) -> SplitR
     for file in store.files:
         if file.resolve() in {(folder / name).resolve() for name in (TRAIN, TEST)}:
             raise BadRequest("the store would be written over itself; choose another folder", source=str(file))
-    schema = store.whole
     with (
-        writing(folder / TRAIN, store.game, schema) as train_writer,
-        writing(folder / TEST, store.game, schema) as test_writer,
+        writing(folder / TRAIN, store.game, store.whole) as train_writer,
+        writing(folder / TEST, store.game, store.whole) as test_writer,
     ):
-        for batch in store.batches(schema.names):
+        for batch in store.batches(store.columns):
             is_test = test.of(batch)
             test_writer.write(batch.filter(pa.array(is_test)))
             train_writer.write(batch.filter(pa.array(~is_test)))

@@ -43,7 +43,7 @@ _REST_SECONDS = 0.02
 """Between two looks whether the learner rests."""
 _MEASURE_SECONDS = 0.4
 _MEASURE_EVERY = 60.0
-"""Seconds, with a new network then: other things this machine does make a single measurement too low."""
+"""Seconds at least between two, each of a new network: other things this machine does make a single one too low."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LONGEST_WAIT = 60.0
 _RECENT = 20
@@ -166,7 +166,7 @@ class Worker:
         return None
 
     def _open(self, generation: int) -> Player:
-        """A generation's network as a player; what its evaluator can do at most is measured, and the highest counts."""
+        """A generation's network as a player; now and then what its evaluator can do is measured: the highest counts."""
         network = read_network(self.store, generation)
         games = self.recipe.games
         batch = max(1, games.side_by_side // (GROUPS * max(1, len(games.size))))
