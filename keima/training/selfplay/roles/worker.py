@@ -166,7 +166,7 @@ class Worker:
         return None
 
     def _open(self, generation: int) -> Player:
-        """A generation's network as a player; now and then what its evaluator can do is measured: the highest counts."""
+        """A generation's network as a player. Now and then what its evaluator does is measured; the highest counts."""
         network = read_network(self.store, generation)
         games = self.recipe.games
         batch = max(1, games.side_by_side // (GROUPS * max(1, len(games.size))))
