@@ -156,10 +156,11 @@ export class RecordPanel {
   }
 
   async picture(kind, copy) {
-    const root = this.app.pane.box.querySelector("svg"), blob = kind === "svg" ? new Blob([boardSvg(root)], { type: "image/svg+xml" }) : await boardPng(root);
-    if (!copy) { download(`board.${kind}`, blob); return; }
+    const root = this.app.pane.box.querySelector("svg"), type = kind === "svg" ? "text/plain" : "image/png";
+    const blob = kind === "svg" ? Promise.resolve(new Blob([boardSvg(root)], { type: copy ? type : "image/svg+xml" })) : boardPng(root);
+    if (!copy) { download(`board.${kind}`, await blob); return; }
     try {
-      if (kind === "svg") await navigator.clipboard.writeText(await blob.text()); else await navigator.clipboard.write([new ClipboardItem({ "image/png": blob })]);
+      await navigator.clipboard.write([new ClipboardItem({ [type]: blob })]); // the promise itself: browsers ask that the click be recent
       this.app.tell(t("record.copied"));
     } catch (error) {
       this.app.tell(t("record.uncopied", { why: error.message }));
