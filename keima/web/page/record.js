@@ -156,11 +156,11 @@ export class RecordPanel {
   }
 
   async picture(kind, copy) {
-    const root = this.app.pane.box.querySelector("svg"), type = kind === "svg" ? "text/plain" : "image/png";
-    const blob = kind === "svg" ? Promise.resolve(new Blob([boardSvg(root)], { type: copy ? type : "image/svg+xml" })) : boardPng(root);
+    const root = this.app.pane.box.querySelector("svg"), type = kind === "png" ? "image/png" : copy ? "text/plain" : "image/svg+xml";
+    const blob = kind === "png" ? boardPng(root) : new Blob([boardSvg(root)], { type });
     if (!copy) { download(`board.${kind}`, await blob); return; }
     try {
-      await navigator.clipboard.write([new ClipboardItem({ [type]: blob })]); // the promise itself: browsers ask that the click be recent
+      await navigator.clipboard.write([new ClipboardItem({ [type]: blob })]); // a PNG's promise: browsers ask that the click be recent
       this.app.tell(t("record.copied"));
     } catch (error) {
       this.app.tell(t("record.uncopied", { why: error.message }));
