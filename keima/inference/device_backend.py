@@ -112,7 +112,7 @@ class _Device:
                 self._slots[shapes] = deque(_Slot(self, shapes) for _ in range(SLOTS))
             slot = self._slots[shapes][0]
             self._slots[shapes].rotate(-1)
-            return slot.start(arrays)
+        return slot.start(arrays)
 
 
 class _Slot:
@@ -124,6 +124,7 @@ class _Slot:
         self._filled = [torch.zeros(shape, pin_memory=self._pin) for shape in shapes]
         self._inputs = [torch.zeros(shape, device=device.device) for shape in shapes]
         self._last: _Ticket | None = None
+        self._lock = threading.Lock()
         self._graph: torch.cuda.CUDAGraph | None = None
         self._stream = torch.cuda.Stream(device.device) if self._pin else None  # type: ignore[no-untyped-call]
         self.outputs: list[Tensor] = []
@@ -131,24 +132,25 @@ class _Slot:
             self._capture(self._stream)
 
     def start(self, arrays: Sequence[Array]) -> _Ticket:
-        """Fill the slot, once its last answers are out, and queue it."""
-        if self._last is not None:
-            self._last.collect()
-        count = len(arrays[0])
-        for room, array in zip(self._filled, arrays, strict=True):
-            rows = room.numpy()
-            rows[:count] = array
-            rows[count:] = array[-1]
-        done = None
-        with torch.cuda.stream(self._stream):  # None: on the CPU, nothing
-            if self._graph is None:
-                self._run()
-            else:
-                self._graph.replay()
-            if self._stream is not None:
-                done = self._stream.record_event()
-        self._last = _Ticket(self, count, done)
-        return self._last
+        """Fill the slot, once its last answers are out, and queue it; other slots are filled meanwhile."""
+        with self._lock:
+            if self._last is not None:
+                self._last.collect()
+            count = len(arrays[0])
+            for room, array in zip(self._filled, arrays, strict=True):
+                rows = room.numpy()
+                rows[:count] = array
+                rows[count:] = array[-1]
+            done = None
+            with torch.cuda.stream(self._stream):  # None: on the CPU, nothing
+                if self._graph is None:
+                    self._run()
+                else:
+                    self._graph.replay()
+                if self._stream is not None:
+                    done = self._stream.record_event()
+            self._last = _Ticket(self, count, done)
+            return self._last
 
     def _run(self) -> None:
         """To the device, through the network, back."""

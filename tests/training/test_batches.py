@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -316,6 +318,29 @@ def test_tensors(flat):
     assert tensors.score is None
     assert list(tensors.inputs) == ["planes", "globals"]
     assert np.array_equal(tensors.planes.numpy(), batch.planes)
+
+
+def test_batches_for_a_gpu_are_pinned_and_taught_on_the_threads(flat, monkeypatch):
+    pinned = []
+
+    def pin(tensor):
+        pinned.append(tensor.clone())  # memory of its own, as a device's driver gives it
+        return pinned[-1]
+
+    def teach(batch):
+        taught.append(threading.current_thread())
+        return replace(batch, value=batch.value + 1)
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    for gpu in (False, True):
+        taught = []
+        with Loader(flat, KataGoEncoding(), 4, gpu=gpu, teach=teach) as loader:
+            plain = replace(loader._maker.make(*loader.where(0)), context={})
+            batch = next(loader)
+        assert same(replace(batch, context={}, value=batch.value - 1), plain)
+        assert (threading.main_thread() in taught) == (not gpu)
+        assert bool(pinned) == gpu
+    assert all(any(np.shares_memory(array, one.numpy()) for one in pinned) for array in batch.inputs.values())
 
 
 # --- Which positions --------------------------------------------------------------------------------------------------

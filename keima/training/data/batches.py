@@ -116,9 +116,10 @@ class Loader:
         positions: which positions to take: by a filter, or these, games and moves made before, int64 [n] each.
         policies: of searches, to be learned in place of the moves played.
         rank: which of the `world_size` processes that share the stream this is, from 0.
-        ahead: batches made before they are asked for.
+        ahead: batches made before they are asked for; None: two more than there are threads.
+        gpu: batches are for one: pinned, and taught on the threads, for it answers beside what they do.
         also: another encoding, to make the same positions in as well.
-        teach: makes the batches that are given out of those made, in the caller's thread.
+        teach: makes the batches that are given out of those made, in the caller's thread where there is no GPU.
 
     Attributes:
         positions: how many positions an epoch has.
@@ -145,12 +146,14 @@ class Loader:
         policies: Policies | None = None,
         rank: int = 0,
         world_size: int = 1,
-        ahead: int = 4,
+        ahead: int | None = None,
+        gpu: bool = False,
         also: Encoding | None = None,
         teach: Callable[[ArrayBatch], ArrayBatch] | None = None,
     ) -> None:
         flat = games if isinstance(games, FlatGames) else games.flat()
         _check_game(flat, encoding)
+        ahead = workers + 2 if ahead is None else ahead
         if min(batch_size, workers, ahead) < 1:
             raise BadRequest(f"batch_size, workers and ahead are at least 1, not {batch_size}, {workers}, {ahead}")
         if not 0 <= rank < world_size:
@@ -182,6 +185,7 @@ class Loader:
         self.steps_per_epoch = -(-self.positions // (batch_size * world_size))
         self.step = 0
         self._ahead = ahead
+        self._gpu = gpu
         self._pool: ThreadPoolExecutor | None = ThreadPoolExecutor(workers, thread_name_prefix="keima-loader")
         self._queue: deque[tuple[int, Future[ArrayBatch]]] = deque()
 
@@ -233,7 +237,12 @@ class Loader:
         """Batch number `step`, made here and now. Raises BadRequest for a negative number."""
         where = self.where(step)
         made = self._maker.make(*where)
-        return made if self._also is None else replace(made, also=self._also.encode(*where))
+        if self._also is not None:
+            made = replace(made, also=self._also.encode(*where))
+        return self._taught(made).pinned() if self._gpu else made
+
+    def _taught(self, made: ArrayBatch) -> ArrayBatch:
+        return made if self._teach is None else self._teach(made)
 
     def seek(self, step: int) -> None:
         """Let batch number `step` come next. Raises BadRequest for a negative number."""
@@ -257,7 +266,7 @@ class Loader:
             self._forget()
             raise
         self.step += 1
-        return batch if self._teach is None else self._teach(batch)
+        return batch if self._gpu else self._taught(batch)
 
     def _forget(self) -> None:
         while self._queue:

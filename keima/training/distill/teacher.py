@@ -54,6 +54,7 @@ def open_loader(
         options |= {"also": teacher.network.encoding, "teach": Teaching(teacher, recipe.teacher)}
     size = recipe.run.batch_size // (recipe.run.accumulate * world.size)
     options |= {"workers": recipe.data.workers, "rank": world.rank, "world_size": world.size}
+    options |= {"gpu": world.device == "cuda"}
     return Loader(games, network.encoding, size, **options)
 
 

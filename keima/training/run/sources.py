@@ -108,7 +108,8 @@ def open_games(recipe: Recipe, network: Network, world: World, folder: Path, tea
     else:
         loss, answering = open_loss(recipe, network), None
         if teacher is not None:
-            answering = Evaluator(teacher, recipe.teacher.backend, recipe.teacher.precision)
+            size = recipe.run.batch_size // (recipe.run.accumulate * world.size)
+            answering = Evaluator(teacher, recipe.teacher.backend, recipe.teacher.precision, size)
         if recipe.selfplay is not None:
             assert answering is not None
             train = Generations(recipe, network, answering, folder / SELFPLAY, world, loss.targets)

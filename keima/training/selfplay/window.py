@@ -358,6 +358,7 @@ class WindowBatches:
             targets=self._targets,
             rank=self._world.rank,
             world_size=self._world.size,
+            gpu=self._world.device == "cuda",
             **games.targets(self._recipe.window.value_lambda),
         )
         for reason, count in loader.left_out.items():
