@@ -5,7 +5,7 @@
 A network is a file or a name of `keima.list_networks()`, whose weights are random then; b18c384nbt without any.
 
 answers  the largest difference of a policy's probability, and of the value, from PyTorch's on the CPU in float32, over
-         64 positions; and whether a position has the same bits alone, among others and a second time
+         16 positions; and whether a position has the same bits alone, among others and a second time
 share    operations of the convolutions (2 · H · W · in · out · k² a position) a second through `Evaluator.submit`,
          beside those of one 3×3 convolution of 256 to 256 channels alone: at least 50 % is asked for
 search   evaluations a second of a search of one position beside the evaluator's own: at least 85 %
@@ -33,6 +33,7 @@ from keima.systems.network import Network
 from keima.training.run.throughput import REFERENCE, convolutions, seconds_of
 
 ROUNDS = 3
+COMPARED = 16
 
 
 def opened(name: str) -> Network:
@@ -96,7 +97,7 @@ def measure(name: str, precisions: Sequence[str], batch: int, board: int, second
     operations = sum(one.operations(1) / (2 if one.first else 3) for one in convolutions(network))
     operations *= height * width / (network.encoding.board[0] * network.encoding.board[1])
     print(f"{network.pedigree.name}, {width}×{height}, batches of {batch}, {operations / 1e9:.2f} GFLOP a position")
-    print_answers(network, precisions, network.encoding.encode(middle_game(game, 64)), min(batch, 64))
+    print_answers(network, precisions, network.encoding.encode(middle_game(game, COMPARED)), min(batch, COMPARED))
     for precision in precisions:
         evaluator = keima.Evaluator(network, "torch", precision, batch)
         evaluator_rate(evaluator, encoded, 0.1)

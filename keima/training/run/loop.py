@@ -140,8 +140,6 @@ class Trainer:
         run = self.recipe.run
         if run.threads:
             torch.set_num_threads(run.threads)
-        if run.precision == "tf32":
-            torch.set_float32_matmul_precision("high")
         if self.world.size > 1:
             share_batch_norms(self.network)
         if run.gradient_checkpointing:
@@ -464,11 +462,14 @@ _PRECISIONS = {"f32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "f16":
 
 
 def make_fabric(recipe: Recipe, world: World) -> Any:
-    """Lightning Fabric for the recipe's device, precision and processes."""
+    """Lightning Fabric for the recipe's device, precision and processes; float32 is TensorFloat-32 only as "tf32"."""
     from lightning_fabric import Fabric
     from lightning_fabric.strategies.ddp import DDPStrategy
 
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
+    rounded = recipe.run.precision == "tf32"
+    torch.set_float32_matmul_precision("high" if rounded else "highest")
+    torch.backends.cudnn.allow_tf32 = rounded  # PyTorch's own choice is True
     strategy: Any = "auto"
     if world.size > 1:  # a target that no position of a batch has leaves its head without a gradient
         strategy = DDPStrategy(find_unused_parameters=True)
