@@ -8,7 +8,7 @@ answers  the largest difference of a policy's probability, and of the value, fro
          16 positions; and whether a position has the same bits alone, among others and a second time
 share    operations of the convolutions (2 · H · W · in · out · k² a position) a second through `Evaluator.submit`,
          beside those of one 3×3 convolution of 256 to 256 channels alone: at least 50 % is asked for
-search   evaluations a second of a search of one position beside the evaluator's own: at least 85 %
+search   evaluations a second of a search of one position, its batches full, beside the evaluator's own: at least 85 %
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from bench_search import evaluator_rate, search_rates, start_position
+from bench_search import evaluator_rate, grown_search, search_rates, start_position
 from torch import nn
 
 import keima
@@ -101,17 +101,16 @@ def measure(name: str, precisions: Sequence[str], batch: int, board: int, second
     for precision in precisions:
         evaluator = keima.Evaluator(network, "torch", precision, batch)
         evaluator_rate(evaluator, encoded, 0.1)
-        search_rates(evaluator, position, 0.1)
+        search = grown_search(evaluator, position)
         best = convolution_rate(precision, batch, height, seconds / 4)
         rounds = [
-            (evaluator_rate(evaluator, encoded, seconds), search_rates(evaluator, position, seconds)[0])
-            for _ in range(ROUNDS)
+            (evaluator_rate(evaluator, encoded, seconds), search_rates(search, seconds)[0]) for _ in range(ROUNDS)
         ]
-        alone, search = median(rate for rate, _ in rounds), median(rate for _, rate in rounds)
-        ratio = median(searched / rate for rate, searched in rounds)
+        alone, searched = median(rate for rate, _ in rounds), median(rate for _, rate in rounds)
+        ratio = median(found / rate for rate, found in rounds)
         print(
             f"  {precision:5}{alone:12,.0f} evaluations/s, {alone * operations / 1e12:6.1f} TFLOP/s,"
-            f" {alone * operations / best:4.0%} of {best / 1e12:.0f}; search {search:12,.0f}, {ratio:4.0%}"
+            f" {alone * operations / best:4.0%} of {best / 1e12:.0f}; search {searched:12,.0f}, {ratio:4.0%}"
         )
 
 

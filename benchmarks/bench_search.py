@@ -28,6 +28,7 @@ from other_engines import find_engine, katago_searches, lc0_searches
 import keima
 from keima.cli.common import open_network
 from keima.search import Limits, Search
+from keima.search.batches import BATCHES_IN_FLIGHT
 from keima.systems.encoding import Batch
 from keima.systems.katago.inputs import KataGoEncoding
 from keima.systems.lc0.inputs import Lc0Encoding
@@ -120,11 +121,16 @@ def evaluator_rate(evaluator: Any, batch: Batch, seconds: float) -> float:
     return (done + batch.size) / (time.perf_counter() - start)
 
 
-def search_rates(evaluator: Any, position: Any, seconds: float) -> tuple[float, float]:
-    """(evaluations/s, visits/s) of a search that has grown past its first batches."""
+def grown_search(evaluator: Any, position: Any) -> Search:
+    """A search whose tree is large enough for full batches."""
     search = Search(evaluator)
     search.set_position(position)
-    search.run(Limits(visits=26 * evaluator.batch_size))
+    search.run(Limits(visits=int(BATCHES_IN_FLIGHT * search.batch_size / search.parameters.batches.in_flight_share)))
+    return search
+
+
+def search_rates(search: Search, seconds: float) -> tuple[float, float]:
+    """(evaluations/s, visits/s) of a search that goes on."""
     before = search.result().visits
     start = time.perf_counter()
     result = search.run(Limits(seconds=seconds))
@@ -160,7 +166,7 @@ def compare(game: str, path: str, commands: list[str], arguments: argparse.Names
     }
     for evaluator in evaluators.values():
         evaluator_rate(evaluator, encoded, 0.2)
-        search_rates(evaluator, position, 0.2)
+        search_rates(grown_search(evaluator, position), 0.2)
     alone: dict[str, list[float]] = {name: [] for name in evaluators}
     evaluations: dict[str, list[float]] = {name: [] for name in evaluators}
     visits: dict[str, list[float]] = {name: [] for name in evaluators}
@@ -170,7 +176,7 @@ def compare(game: str, path: str, commands: list[str], arguments: argparse.Names
         for _ in range(arguments.rounds):
             for name, evaluator in evaluators.items():
                 alone[name].append(evaluator_rate(evaluator, encoded, arguments.seconds))
-                found, made = search_rates(evaluator, position, arguments.seconds)
+                found, made = search_rates(grown_search(evaluator, position), arguments.seconds)
                 evaluations[name].append(found)
                 visits[name].append(made)
             for name, search in rivals.items():

@@ -5,7 +5,10 @@ device holds the weights and, for a shape, two *slots*: pinned memory for inputs
 everything between (to the device, through the network, back). While one slot computes, the other is filled or read. A
 slot is used again once its answers are copied out, which holds a caller to two requests a device.
 
-The same code runs on the CPU, without streams and graphs, which is how it is tested without a device.
+A layer that works number by number is one kernel (`Pointwise`), made by `torch.compile`, where Triton and a C compiler
+are there; several without them.
+
+The same code runs on the CPU, without streams, graphs and compiling, which is how it is tested without a device.
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ import copy
 import itertools
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 
 import numpy as np
 import torch
@@ -23,6 +27,7 @@ from torch import Tensor, nn
 
 from keima.inference.backend import TensorsOnly
 from keima.systems.encoding import Array
+from keima.systems.layers import Pointwise
 from keima.systems.network import Network
 
 SLOTS = 2
@@ -65,6 +70,30 @@ class DeviceBackend:
         return DeviceJob(self._output_names, tickets)
 
 
+def fuse(network: nn.Module) -> None:
+    """Let `torch.compile` make one kernel of each of its layers that work number by number, when it is first used."""
+    for module in network.modules():
+        if isinstance(module, Pointwise):
+            module.compute = _compiled(type(module).compute)
+
+
+@cache
+def _compiled(compute: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """For all networks, whatever their shapes: only those of parameters are taken for fixed, so it is given none."""
+    made = torch.compile(compute, dynamic=True)
+    return lambda *given: made(*(each.detach() if isinstance(each, Tensor) else each for each in given))
+
+
+@cache
+def _can_compile(device: torch.device) -> bool:
+    """Are Triton and a C compiler there?"""
+    try:
+        torch.compile(torch.square)(torch.ones(8, device=device))
+    except Exception:  # of many kinds, by what is missing
+        return False
+    return True
+
+
 class DeviceJob:
     """Requests under way."""
 
@@ -91,6 +120,8 @@ class _Device:
         for parameter in self.module.parameters():
             if parameter.ndim == 4:
                 parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+        if device.type == "cuda" and _can_compile(device):
+            fuse(self.module)
         self._slots: dict[tuple[tuple[int, ...], ...], deque[_Slot]] = {}
         self._lock = threading.Lock()
 

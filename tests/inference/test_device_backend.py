@@ -7,12 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 
 import keima
 from keima.inference.backend import TorchBackend
-from keima.inference.device_backend import SLOTS, DeviceBackend
+from keima.inference.device_backend import SLOTS, DeviceBackend, fuse
 from keima.systems.conformance import lively
 from keima.systems.encoding import Array
+from keima.systems.layers import Pointwise, activation_layer
 from keima.systems.network import Network
 
 
@@ -100,3 +102,31 @@ def test_a_device_answers_as_the_cpu(precision: str) -> None:
     exact = TorchBackend(net, "f32", 1).submit(inputs(40, 19)).result()
     found = DeviceBackend(net, precision, 16).submit(inputs(40, 19)).result()
     assert_close(found, exact, {"f32": 1e-4, "bf16": 0.1, "f16": 0.02}[precision])
+
+
+def test_mish_for_a_compiler_is_mish(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.linspace(-120, 120, 20_001, dtype=torch.float64, requires_grad=True)
+    monkeypatch.setattr(torch.compiler, "is_dynamo_compiling", lambda: True)
+    found = activation_layer("mish")(x)
+    wanted = F.mish(x)
+    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
+    slopes = (torch.autograd.grad(each.sum(), x)[0] for each in (found, wanted))
+    torch.testing.assert_close(*slopes, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.slow  # compiles for half a minute
+@pytest.mark.parametrize(("precision", "within"), [("f32", 1e-5), ("bf16", 0.02)])
+def test_layers_made_one_kernel_answer_as_before(precision: str, within: float) -> None:
+    """As on a CUDA device, compiled for the CPU; norms of several widths, with a mask and without."""
+    net = lively(keima.create("katago-b18c384nbt", blocks=3)).eval()
+    plain, fused = (DeviceBackend(net, precision, 2, ["cpu"]) for _ in range(2))
+    module = fused._devices[0].module
+    fuse(module)
+    layers = [each for each in module.modules() if isinstance(each, Pointwise)]
+    assert len({each.compute for each in layers}) == 1
+    assert all(each.compute is not type(each).compute for each in layers)
+    smaller = inputs(2, 9)
+    smaller["planes"][:, 0] = 0
+    smaller["planes"][:, 0, :7, :7] = 1
+    for given in (inputs(2, 9), smaller, inputs(2, 7)):
+        assert_close(fused.submit(given).result(), plain.submit(given).result(), within)

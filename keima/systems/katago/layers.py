@@ -6,6 +6,7 @@ of KataGo's `cpp/neuralnet/desc.cpp`. Letters as in `network.py`, and L points o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -20,7 +21,7 @@ from keima.systems.katago.config import (
     NormConfig,
     RmsConfig,
 )
-from keima.systems.layers import BatchStatistics, Moments, activate_rows, activation_layer
+from keima.systems.layers import BatchStatistics, Moments, Pointwise, activate_rows, activation_layer
 
 # --- The board --------------------------------------------------------------------------------------------------------
 
@@ -42,7 +43,7 @@ class Board:
 
     def on_board(self, x: Tensor) -> Tensor:
         """x [N, C, H, W] with zeros off the board."""
-        return x if self.mask is None else x * self.mask
+        return x if self.mask is None else x * self.mask.to(x.dtype)
 
     def mean(self, x: Tensor) -> Tensor:
         """Mean over the points on the board, [N, C, H, W] → [N, C]; x must be zero off the board."""
@@ -58,7 +59,15 @@ class Board:
 # --- Norms ------------------------------------------------------------------------------------------------------------
 
 
-class NormAct(nn.Module, BatchStatistics):
+def _norm_act(
+    x: Tensor, scale: Tensor | None, bias: Tensor | None, mask: Tensor | None, act: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """act(x · scale + bias) · mask, rounded once to x's type."""
+    found = act(_affine(x, scale, bias))
+    return (found if mask is None else found * mask).to(x.dtype)
+
+
+class NormAct(nn.Module, BatchStatistics, Pointwise):
     """A per-channel norm, its activation, and zeros off the board: act(x · scale + bias) · mask.
 
     Without `NormConfig.statistics` the layer is a learned scale and bias, in training too. With them it is batch norm:
@@ -66,6 +75,7 @@ class NormAct(nn.Module, BatchStatistics):
     evaluation.
     """
 
+    compute = staticmethod(_norm_act)
     momentum = 0.01  # KataGo: 0.001, for far longer runs than ours
 
     running_mean: Tensor
@@ -86,7 +96,7 @@ class NormAct(nn.Module, BatchStatistics):
         """[N, C, H, W] → [N, C, H, W]."""
         if self.config.statistics and self.training:
             return board.on_board(self.act(self._batch_norm(x, board)))
-        return board.on_board(self.act(_affine(x, *self.merged())))
+        return self.compute(x, *self.merged(), board.mask, self.act)
 
     def merged(self) -> tuple[Tensor | None, Tensor | None]:
         """The scale and bias [C] of evaluation, statistics folded in; None for a scale of 1 or a bias of 0."""
