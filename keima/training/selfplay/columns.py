@@ -79,10 +79,10 @@ def unpacked(column: pa.Array, dtype: DTypeLike) -> NDArray[Any]:
 class ShardCounts(Counts):
     """What only shards have, for `keima data info`: numbers, full searches, how games ended, networks, duplicates."""
 
-    columns = ("number", "kinds", "networks", "played_out", "reason")
+    columns = ("number", "key", "kinds", "networks", "played_out", "reason")
 
     def __init__(self) -> None:
-        self.numbers: Counter[int] = Counter()
+        self.games: Counter[tuple[int, int]] = Counter()  # by number and key: every run numbers its own from 0
         self.kinds = np.zeros(FULL + 1, np.int64)
         self.reasons: Counter[str] = Counter()
         self.played_out = 0
@@ -90,7 +90,8 @@ class ShardCounts(Counts):
 
     def add(self, batch: pa.RecordBatch) -> None:
         """See `Counts`."""
-        self.numbers.update(numbers(batch, "number", np.int64).tolist())
+        of_each = (numbers(batch, "number", np.int64), numbers(batch, "key", np.uint64))
+        self.games.update(zip(*(column.tolist() for column in of_each), strict=True))
         kinds = unpacked(batch.column("kinds"), np.uint8)
         self.kinds += np.bincount(np.minimum(kinds, FULL), minlength=FULL + 1)
         networks = unpacked(batch.column("networks"), "<i4")
@@ -103,9 +104,10 @@ class ShardCounts(Counts):
     def describe(self) -> Data:
         """See `Counts`."""
         opening, fast, full = self.kinds.tolist()
+        found = [number for number, _ in self.games]
         return {
-            "numbers": {"first": min(self.numbers, default=0), "last": max(self.numbers, default=0)},
-            "duplicates": self.numbers.total() - len(self.numbers),
+            "numbers": {"first": min(found, default=0), "last": max(found, default=0)},
+            "duplicates": self.games.total() - len(self.games),
             "searches": {"full": full, "fast": fast, "none": opening},
             "ends": by_frequency(self.reasons),
             "played_out": self.played_out,

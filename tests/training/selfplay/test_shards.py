@@ -141,6 +141,8 @@ def test_is_a_game_store(tmp_path):
     assert info["numbers"] == {"first": 0, "last": 5}
     assert sum(info["ends"].values()) == 8
     assert opened.table(["number"]).column(0).to_pylist() == [0, 1, 2, 2, 3, 3, 4, 5]
+    write_shard(store, shard_of("go", range(6), seed=1))  # another run's, with the same numbers
+    assert GameStore.open(tmp_path / "games").info(ShardCounts)["duplicates"] == 2
     plain = made_store(tmp_path, opened)
     assert "searches" not in plain.info(ShardCounts)
 
