@@ -41,7 +41,7 @@ class DefaultNetwork:
 
 
 CHESS_CAUTION = Note(
-    "The judge is keima's own small chess network, a beginner: a third of what it blames is no mistake, and it "
+    "The judge is keima's own small chess network: without a search half of what it blames is no mistake, and it "
     "misses most that are. For a second opinion add --judge uci:stockfish; for a better judge, --net and --visits.",
     "warning.caution.chess",
 )
@@ -59,10 +59,11 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
     "chess": DefaultNetwork(
         file="chess.pb.gz",
         name="keima-chess",
-        sha256="2ccadcece461c899ba9df125b48441692962bb9c7a963a27a73e64defd060a01",
+        sha256="f2e15f7453e427fdb7b40cf4ed23e2c7d831b3379b42e0f2063254f7387b34d7",
         licence="MIT",
         recipe="recipes/default-chess.toml",
-        training_data="22,360 games of Stockfish 15.1 with itself, few nodes a move",
+        teacher="Stockfish 15.1, 600 nodes a position",
+        training_data="22,360 games of Stockfish 15.1 with itself; 8.5 million positions of games of policies, Maia's and its own",
         caution=CHESS_CAUTION,
     ),
     "connect_four": DefaultNetwork(
