@@ -3,7 +3,7 @@
 python recipes/default_chess_endings.py GAMES -o endings.parquet
 
 Games of few pieces are rare, and how to win them takes a plan that a search of some hundred visits does not find. All
-positions are solved backwards from the mates; π is shared by the best moves, Q is a win, 0.002 less for every ply of it.
+positions are solved backwards from the mates; π is shared by the best moves, and Q is a win, less 0.002 a ply to it.
 The stronger side always plays a best move, the other one two times in three. Half of the games are Black's to win.
 """
 
@@ -20,7 +20,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from keima.games.position import Position
+from keima.games.chess.position import Position
+from keima.games.position import Position as AnyPosition
 from keima.training.data.importing import import_games
 from keima.training.data.store import GameStore
 from keima.training.distill.searches import Searched, search_games
@@ -58,7 +59,7 @@ def _solve(queen: bool) -> tuple[NDArray[np.int16], NDArray[np.int16]]:
     """
     strong = np.full((64, 64, 64), UNKNOWN, np.int16)
     weak = np.full((64, 64, 64), UNKNOWN, np.int16)
-    for ply in range(0, 80):
+    for ply in range(80):
         changed = False
         for king in range(64):
             for piece in range(64):
@@ -123,10 +124,11 @@ class Solved:
             board.pop()
         return plies, found
 
-    def searched(self, positions: Sequence[Position]) -> list[Searched | None]:
+    def searched(self, positions: Sequence[AnyPosition]) -> list[Searched | None]:
         """As `Searcher`."""
         answers: list[Searched | None] = []
         for position in positions:
+            assert isinstance(position, Position)
             board = chess.Board(position.fen())
             plies, best = self.best(board)
             q = (1.0 - PLY * plies) * (1 if plies % 2 else -1)

@@ -63,7 +63,7 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
         licence="MIT",
         recipe="recipes/default-chess.toml",
         teacher="Stockfish 15.1, 600 nodes a position",
-        training_data="22,360 games of Stockfish 15.1 with itself; 8.5 million positions of games of policies, Maia's and its own",
+        training_data="22,360 games of Stockfish with itself; 8.5 million positions of games of policies",
         caution=CHESS_CAUTION,
     ),
     "connect_four": DefaultNetwork(
