@@ -8,7 +8,9 @@ answers  the largest difference of a policy's probability, and of the value, fro
          16 positions; and whether a position has the same bits alone, among others and a second time
 share    operations of the convolutions (2 · H · W · in · out · k² a position) a second through `Evaluator.submit`,
          beside those of one 3×3 convolution of 256 to 256 channels alone: at least 50 % is asked for
-search   evaluations a second of a search of one position, its batches full, beside the evaluator's own: at least 85 %
+search   evaluations a second of a search of one position, its batches full, beside the evaluator's own: at least 85 %.
+         Random weights answer every position alike, which a search follows hundreds of moves deep; so it is told noise
+         in the place of their answers, once those have come.
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
-from bench_search import evaluator_rate, grown_search, search_rates, start_position
+from bench_search import Free, evaluator_rate, grown_search, search_rates, start_position
 from torch import nn
 
 import keima
@@ -34,6 +37,20 @@ from keima.training.run.throughput import REFERENCE, convolutions, seconds_of
 
 ROUNDS = 3
 COMPARED = 16
+
+
+class Noise(Free):
+    """An evaluator whose answers are noise that comes when another's would."""
+
+    def __init__(self, evaluator: keima.Evaluator) -> None:
+        super().__init__(evaluator.encoding.game, evaluator.encoding, evaluator.batch_size)
+        self.device = evaluator.device
+        self._evaluator = evaluator
+
+    def submit(self, batch: Batch) -> Any:
+        """The next rows of noise, after the evaluator's answers."""
+        answer, noise = self._evaluator.submit(batch), super().submit(batch).result()
+        return SimpleNamespace(result=lambda: (answer.result(), noise)[1])
 
 
 def opened(name: str) -> Network:
@@ -101,7 +118,7 @@ def measure(name: str, precisions: Sequence[str], batch: int, board: int, second
     for precision in precisions:
         evaluator = keima.Evaluator(network, "torch", precision, batch)
         evaluator_rate(evaluator, encoded, 0.1)
-        search = grown_search(evaluator, position)
+        search = grown_search(evaluator if Path(name).exists() else Noise(evaluator), position)
         best = convolution_rate(precision, batch, height, seconds / 4)
         rounds = [
             (evaluator_rate(evaluator, encoded, seconds), search_rates(search, seconds)[0]) for _ in range(ROUNDS)

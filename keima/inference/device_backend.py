@@ -32,6 +32,7 @@ from keima.systems.network import Network
 
 SLOTS = 2
 _WARM_UPS = 3  # runs before a capture, in which libraries choose their kernels and allocate what they keep
+_SHAPES = 1024  # a layer is compiled for, before it runs as it stands; b18c384nbt has 14 a board
 HALVES = {"bf16": torch.bfloat16, "f16": torch.float16}
 """A precision's type, where it is not float32."""
 
@@ -79,9 +80,15 @@ def fuse(network: nn.Module) -> None:
 
 @cache
 def _compiled(compute: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """For all networks, whatever their shapes: only those of parameters are taken for fixed, so it is given none."""
-    made = torch.compile(compute, dynamic=True)
-    return lambda *given: made(*(each.detach() if isinstance(each, Tensor) else each for each in given))
+    """For all networks, anew for every shape: with a variable number of channels it takes 2.3 times as long."""
+    made = torch.compile(compute, dynamic=False)
+
+    def run(*given: Tensor | Callable[..., Tensor] | None) -> Tensor:
+        with torch._dynamo.config.patch(cache_size_limit=_SHAPES, accumulated_cache_size_limit=_SHAPES):
+            found: Tensor = made(*(each.detach() if isinstance(each, Tensor) else each for each in given))
+        return found
+
+    return run
 
 
 @cache

@@ -6,9 +6,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from keima.games.game import get_game
 from keima.games.position import Position
+from keima.jit import Records
 from keima.search.expand import DRAW, LEAD, MOVES_LEFT, SCORE, SCORE_SQ, VALUE, Leaves, cancel, expand
 from keima.search.gather import NO_RANDOM, Descents, Random, gather_of
 from keima.search.tree import Tree
@@ -73,19 +75,43 @@ class Share(NamedTuple):
     visits: int  # it may still make
 
 
+class _Room(NamedTuple):
+    """Where a batch is gathered."""
+
+    leaves: Leaves
+    records: Records  # [capacity], their positions
+
+
 @dataclass
 class _InFlight:
     """A batch under way, and which of its rows are whose."""
 
     answer: _Answer
-    leaves: Leaves
+    room: _Room
     rows: list[tuple[Tree, int, int]]
     symmetries: NDArray[np.int64]
     started: float
 
 
+class _Sent:
+    """The answer of a batch that a thread encodes and submits."""
+
+    def __init__(self, answer: Future[_Answer]) -> None:
+        self._answer = answer
+
+    def result(self) -> Heads:
+        """Wait for the thread, then for the evaluator."""
+        return self._answer.result().result()
+
+    def settle(self) -> None:
+        """Wait until the batch is submitted, or has failed."""
+        wait([self._answer])
+
+
 class BatchesInFlight:
     """Gathers leaves into batches, submits them, adds the answers to the trees in the order they were submitted.
+
+    Where another device evaluates, a thread encodes batches and submits them, while this one goes on in the trees.
 
     Args:
         position: any position of the board that all trees are of.
@@ -130,15 +156,16 @@ class BatchesInFlight:
             self._play_out = playouts.play_out
             self._random = Random(weights, rng.integers(1, 2**63, 1, np.uint64))
         self._gather = gather_of(position.game, self._play_out)
-        self._records = np.zeros(self.capacity, self._kernels.dtype)
         self._in_flight: deque[_InFlight] = deque()
-        self._spare = [self._new_leaves(batch_size) for _ in range(BATCHES_IN_FLIGHT)]
+        self._spare = [self._new_room(batch_size) for _ in range(BATCHES_IN_FLIGHT)]
         self._waiter: ThreadPoolExecutor | None = None
+        self._sender = None if getattr(evaluator, "device", "cpu") == "cpu" else ThreadPoolExecutor(1, "keima-send")
 
-    def _new_leaves(self, capacity: int) -> Leaves:
+    def _new_room(self, capacity: int) -> _Room:
         moves = capacity, self._kernels.max_moves
         nodes, counts = np.zeros((2, capacity), np.int32)
-        return Leaves(nodes, np.zeros(moves, np.int16), counts, np.zeros(moves, np.int32))
+        leaves = Leaves(nodes, np.zeros(moves, np.int16), counts, np.zeros(moves, np.int32))
+        return _Room(leaves, np.zeros(capacity, self._kernels.dtype))
 
     def fits(self, position: Position) -> bool:
         """Can trees of this position share batches with the others?"""
@@ -156,35 +183,36 @@ class BatchesInFlight:
 
     def start(self, shares: Sequence[Share]) -> tuple[int, int]:
         """Gather a batch and submit it: (leaves submitted, visits made on the way)."""
-        leaves = self._spare.pop()
+        room = self._spare.pop()
         rows, filled, made = [], 0, 0
         for tree, wanted, visits in shares:
             wanted = min(wanted, self.batch_size - filled)
             if wanted <= 0 or visits <= 0:
                 continue
-            descents = Descents(tree.position.record, tree.scratch, self._records)
-            found, done = self._gather(tree.arrays, descents, leaves, self._random, filled, wanted, visits)
+            descents = Descents(tree.position.record, tree.scratch, room.records)
+            found, done = self._gather(tree.arrays, descents, room.leaves, self._random, filled, wanted, visits)
             made += done
             if found:
                 tree.pending += found
                 rows.append((tree, filled, filled + found))
                 filled += found
         if not filled:
-            self._spare.append(leaves)
+            self._spare.append(room)
             return 0, made
         symmetries = np.zeros(filled, np.int64)
         if len(self.symmetries) > 1 and self._parameters.batches.random_symmetry:
             symmetries = self.symmetries[self._rng.integers(0, len(self.symmetries), filled)]
-        batch = self._encode(self._encoding, leaves, filled, symmetries)
-        self._in_flight.append(_InFlight(self._evaluator.submit(batch), leaves, rows, symmetries, time.perf_counter()))
+        send = partial(self._send, self._encoding, room, filled, symmetries)
+        answer = send() if self._sender is None else _Sent(self._sender.submit(send))
+        self._in_flight.append(_InFlight(answer, room, rows, symmetries, time.perf_counter()))
         return filled, made
 
-    def _encode(self, encoding: Encoding, leaves: Leaves, n: int, symmetries: NDArray[np.int64]) -> Batch:
-        """The first n leaves' inputs, and their moves' policy indices."""
-        batch = encoding.room(n, self._shape)
-        encoding.write(self._records[:n], symmetries, batch)
+    def _send(self, encoding: Encoding, room: _Room, n: int, symmetries: NDArray[np.int64]) -> _Answer:
+        """Submit the first n leaves' inputs, having written their moves' policy indices."""
+        batch, leaves = encoding.room(n, self._shape), room.leaves
+        encoding.write(room.records[:n], symmetries, batch)
         encoding.write_indices(leaves.moves[:n], leaves.counts[:n], symmetries, batch, leaves.indices[:n])
-        return batch
+        return self._evaluator.submit(batch)
 
     def finish(self, stopped: threading.Event | None = None, lock: AbstractContextManager[object] = _NO_LOCK) -> bool:
         """Add the oldest batch's answers to its trees, locked; False where `stopped` was set before they came."""
@@ -197,7 +225,7 @@ class BatchesInFlight:
         self.seconds_a_batch = seconds if not self.seconds_a_batch else 0.8 * self.seconds_a_batch + 0.2 * seconds
         with lock:
             self._add(oldest, heads)
-        self._spare.append(oldest.leaves)
+        self._spare.append(oldest.room)
         return True
 
     def _await(self, batch: _InFlight, stopped: threading.Event | None) -> Heads | None:
@@ -215,10 +243,10 @@ class BatchesInFlight:
         policy = np.ascontiguousarray(heads.policy, dtype=np.float32)
         answers = answers_of(heads)
         for tree, first, end in batch.rows:
-            expand(tree.arrays, batch.leaves, policy, answers, first, end)
+            expand(tree.arrays, batch.room.leaves, policy, answers, first, end)
             tree.pending -= end - first
             if tree.ownership is not None and heads.ownership is not None:
-                sides = tree.nodes["side"][batch.leaves.nodes[first:end]]
+                sides = tree.nodes["side"][batch.room.leaves.nodes[first:end]]
                 for row, side in zip(range(first, end), sides.tolist(), strict=True):
                     points = self.restore(heads.ownership[row], int(batch.symmetries[row]))
                     tree.ownership.add(points, 1.0 if side == tree.side else -1.0)
@@ -232,20 +260,22 @@ class BatchesInFlight:
         while self._in_flight:
             batch = self._in_flight.popleft()
             for tree, first, end in batch.rows:
-                cancel(tree.nodes, batch.leaves.nodes[first:end])
+                cancel(tree.nodes, batch.room.leaves.nodes[first:end])
                 tree.pending -= end - first
-            self._spare.append(batch.leaves)
+            if isinstance(batch.answer, _Sent):
+                batch.answer.settle()  # its room is read until then
+            self._spare.append(batch.room)
 
     def evaluate_roots(self, roots: Sequence[Tree], symmetries: NDArray[np.int64]) -> tuple[Leaves, Heads]:
         """Evaluate roots, each under a symmetry: their moves with policy indices, and the heads, row by row."""
-        leaves = self._new_leaves(len(roots))
+        room = self._new_room(len(roots))
+        leaves = room.leaves
         for row, tree in enumerate(roots):
             record = tree.position.record
-            self._records[row : row + 1].view(np.uint8)[:] = record.view(np.uint8)
+            room.records[row : row + 1].view(np.uint8)[:] = record.view(np.uint8)
             self._kernels.result(record[0], tree.scratch[0])
             leaves.counts[row] = self._kernels.legal_moves(record[0], tree.scratch[0], leaves.moves[row])
-        batch = self._encode(self._root_encoding, leaves, len(roots), symmetries)
-        return leaves, self._evaluator.submit(batch).result()
+        return leaves, self._send(self._root_encoding, room, len(roots), symmetries).result()
 
     def play_out_root(self, tree: Tree) -> float | None:
         """The result of one playout of a root for its side to move; None without playouts."""

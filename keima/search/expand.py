@@ -131,22 +131,9 @@ def share(nodes: Records, i: int, other: int) -> None:
     nd.state = OPEN
 
 
-@njit
-def _sift_down(priors: NDArray[np.float32], moves: NDArray[np.int16], first: int, start: int, count: int) -> None:
-    """Restore a heap with the smallest prior on top, in `priors[first:first + count]`, from `start` down."""
-    prior, move = priors[first + start], moves[first + start]
-    at = start
-    while True:
-        below = 2 * at + 1
-        if below >= count:
-            break
-        if below + 1 < count and priors[first + below + 1] < priors[first + below]:
-            below += 1
-        if priors[first + below] >= prior:
-            break
-        priors[first + at], moves[first + at] = priors[first + below], moves[first + below]
-        at = below
-    priors[first + at], moves[first + at] = prior, move
+_BUCKETS = 256
+_RANGE = 16.0
+"""Logits below the best one over which buckets are spread; what is further down shares the last one."""
 
 
 @njit
@@ -155,40 +142,42 @@ def write_edges(
 ) -> int:
     """Softmax of the legal moves' logits, the likeliest written as the tree's next edges, best first; how many.
 
-    `logits` [A] are the whole policy; the `count` legal moves stand at `indices` in it.
+    `logits` [A] are the whole policy; the `count` legal moves stand at `indices` in it. They are thrown into buckets
+    by their logits, best first, and sorted by insertion from there, which moves few of them and those not far.
     """
     edge_moves, edge_priors, first = tree.edge_moves, tree.edge_priors, int(tree.heads[0].edges)
-    t, cap = tree.parameters[0].policy_temperature, int(tree.parameters[0].edge_cap)
-    if count == 0:
-        return 0
-    top = -np.inf
+    t, kept = tree.parameters[0].policy_temperature, min(count, int(tree.parameters[0].edge_cap))
+    top, low = -np.inf, np.inf
     for k in range(count):
-        top = max(top, logits[indices[k]])
+        top, low = max(top, logits[indices[k]]), min(low, logits[indices[k]])
+    low = max(low, top - _RANGE)
+    scale = (_BUCKETS - 1) / (top - low) if top > low else 0.0
+    begins = np.zeros(_BUCKETS + 1, np.int32)
+    buckets = np.empty(count, np.uint8)
     total = 0.0
-    kept = 0
     for k in range(count):
-        weight = math.exp((logits[indices[k]] - top) / t)
-        total += weight
-        if kept < cap:
-            edge_priors[first + kept] = weight
-            edge_moves[first + kept] = moves[k]
-            kept += 1
-            if kept == cap:
-                for start in range(cap // 2 - 1, -1, -1):
-                    _sift_down(edge_priors, edge_moves, first, start, cap)
-        elif weight > edge_priors[first]:
-            edge_priors[first] = weight
-            edge_moves[first] = moves[k]
-            _sift_down(edge_priors, edge_moves, first, 0, cap)
-    if kept < cap:
-        for start in range(kept // 2 - 1, -1, -1):
-            _sift_down(edge_priors, edge_moves, first, start, kept)
-    for end in range(kept - 1, 0, -1):
-        edge_priors[first], edge_priors[first + end] = edge_priors[first + end], edge_priors[first]
-        edge_moves[first], edge_moves[first + end] = edge_moves[first + end], edge_moves[first]
-        _sift_down(edge_priors, edge_moves, first, 0, end)
+        down = top - logits[indices[k]]
+        total += math.exp(-down / t)
+        bucket = int(down * scale) if down * scale < _BUCKETS - 1 else _BUCKETS - 1
+        buckets[k] = bucket
+        begins[bucket + 1] += 1
+    for bucket in range(_BUCKETS):
+        begins[bucket + 1] += begins[bucket]
+    order = np.empty(count, np.int32)
+    for k in range(count):
+        order[begins[buckets[k]]] = k
+        begins[buckets[k]] += 1
+    for end in range(1, count):
+        k, at = order[end], end
+        if end >= kept and buckets[k] != buckets[order[kept - 1]]:
+            break  # all from here on are less likely than those kept
+        while at > 0 and logits[indices[order[at - 1]]] < logits[indices[k]]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = k
     for k in range(kept):
-        edge_priors[first + k] /= total
+        edge_priors[first + k] = math.exp((logits[indices[order[k]]] - top) / t) / total
+        edge_moves[first + k] = moves[order[k]]
     return kept
 
 

@@ -85,9 +85,16 @@ class Fake:
     """What a search needs of an evaluator: `network`, `encoding`, `batch_size`, `submit`."""
 
     def __init__(
-        self, game: str, answer: Callable[[Any], Answer], system: str = "", batch_size: int = 8, delay: float = 0.0
+        self,
+        game: str,
+        answer: Callable[[Any], Answer],
+        system: str = "",
+        batch_size: int = 8,
+        delay: float = 0.0,
+        device: str = "cpu",
     ) -> None:
         self.batch_size = batch_size
+        self.device = device
         self.network = SimpleNamespace(
             system=system or ("katago" if game == "go" else "lc0"), output_names=("policy", "value")
         )

@@ -82,6 +82,37 @@ def test_seeded_searches_repeat_exactly() -> None:
     assert summary(first) != summary(other)
 
 
+@pytest.mark.parametrize("delay", [0.0, 0.003])
+def test_another_device_searches_the_same_tree(delay: float) -> None:
+    """A thread encodes and submits its batches then, one after the other."""
+    found = []
+    for device in ("cpu", "cuda"):
+        search = Search(go_fake(device=device, delay=delay), seed=3, batch_size=8, root_noise=0.25)
+        search.set_position(go.Position.start(5, komi=0.5))
+        search.run(Limits(visits=200))
+        found.append(summary(search.run(Limits(visits=400))))
+        check_tree(search)
+    assert found[0] == found[1]
+
+
+def test_a_batch_that_another_device_fails_is_taken_back() -> None:
+    fake = go_fake(device="cuda")
+    search = Search(fake, batch_size=8)
+    search.set_position(go.Position.start(5))
+    search.run(Limits(visits=100))
+    write, fake.encoding.write = fake.encoding.write, failing  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="out of memory"):
+        search.run(Limits(visits=200))
+    check_tree(search)
+    fake.encoding.write = write  # type: ignore[method-assign]
+    assert search.run(Limits(visits=200)).visits == 200
+    check_tree(search)
+
+
+def failing(*_: Any) -> None:
+    raise RuntimeError("out of memory")
+
+
 def test_runs_can_be_continued() -> None:
     """Visits count from the root's: two runs to 100 and 200 make 200."""
     search = go_search()
@@ -202,10 +233,10 @@ def test_a_clock_ends_a_search() -> None:
     assert result.seconds < 1.0
 
 
-@pytest.mark.parametrize("delay", [0.001, 1.5])
-def test_stop_from_another_thread(delay: float) -> None:
+@pytest.mark.parametrize(("delay", "device"), [(0.001, "cpu"), (1.5, "cpu"), (1.5, "cuda")])
+def test_stop_from_another_thread(delay: float, device: str) -> None:
     """Also while a batch takes long: it is not waited for, and its leaves can be chosen anew."""
-    fake = go_fake()
+    fake = go_fake(device=device)
     search = Search(fake)
     search.set_position(go.Position.start(5))
     search.run(Limits(visits=1))
