@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import sys
 import zipfile
 import zlib
@@ -26,6 +27,13 @@ class GameFile:
     name: str  # what messages call it: the path, or `archive.zip!member`
     path: Path  # the file on disk
     member: str | None = None  # its name inside a zip archive, else None
+
+    @classmethod
+    def named(cls, name: str) -> GameFile:
+        """The file of that name if there is one, else the archive's member."""
+        ends = () if Path(name).is_file() else [mark.start() for mark in re.finditer("!", name)]
+        archive = next((name[:end] for end in ends if Path(name[:end]).is_file()), None)
+        return cls(name, Path(name)) if archive is None else cls(name, Path(archive), name[len(archive) + 1 :])
 
     @property
     def inner_name(self) -> str:

@@ -8,7 +8,6 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from statistics import fmean
 
 import numpy as np
@@ -238,14 +237,13 @@ def _bound(encoding: Encoding, options: Mapping[str, object], count: int) -> lis
     None, 0 and "" stand for none where the network does not take the option.
     """
     columns = [_per_position(name, option, count) for name, option in options.items()]
-
-    @cache
-    def bind(*values: object) -> Encoding:
-        each = zip(options, values, strict=True)
-        wanted = {name: value for name, value in each if value is not None and (value or name in encoding.options)}
-        return encoding.bind(**wanted) if wanted else encoding
-
-    return [bind(*values) for values in (zip(*columns, strict=True) if columns else [()] * count)]
+    bound: dict[str, Encoding] = {}  # positions with the same values share one
+    for values in (rows := list(zip(*columns, strict=True)) if columns else [()] * count):
+        if repr(values) not in bound:
+            each = zip(options, values, strict=True)
+            wanted = {name: value for name, value in each if value is not None and (value or name in encoding.options)}
+            bound[repr(values)] = encoding.bind(**wanted) if wanted else encoding
+    return [bound[repr(values)] for values in rows]
 
 
 def _batches(tasks: Sequence[_Task], size: int) -> Iterator[list[_Task]]:

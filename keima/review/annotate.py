@@ -5,8 +5,6 @@ What the record held before (variations, comments, marks, properties that keima 
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from keima.errors import BadRecord
 from keima.games.files import game_of_file
 from keima.games.game import GAMES
@@ -104,9 +102,8 @@ class Sources:
         return found
 
     def _read(self, source: str) -> list[GameTree | BadRecord]:
-        archive, _, member = source.partition("!")
-        file = GameFile(source, Path(archive), member or None)
-        if not Path(archive).is_file():
+        file = GameFile.named(source)
+        if not file.path.is_file():
             return []
         with file.open() as stream:
             return list(GAMES[game_of_file(file)].editing.trees(stream.read(), source))

@@ -122,8 +122,7 @@ def _ending(record: Record) -> str:
 
 def _page_name(record: Record, taken: dict[str, int]) -> str:
     """A name after the record's file, with the game's number from the second on, and never the same one twice."""
-    name = (record.source or "game").rsplit("!", 1)[-1]
-    stem, index = stem_of(GameFile(name, Path(name))), getattr(record, "index", 1)
+    stem, index = stem_of(GameFile.named(record.source or "game")), getattr(record, "index", 1)
     base = stem if index == 1 else f"{stem}-{index}"
     taken[base] = taken.get(base, 0) + 1
     return f"{base}.html" if taken[base] == 1 else f"{base}~{taken[base]}.html"

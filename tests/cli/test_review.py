@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,20 @@ class TestManyGames:
             Path(folder, "game.sgf").write_text(GO_GAME.replace("cc", "aa") if folder == "y" else GO_GAME)
         run("review", "x", "y", "--net", go_net, "-o", "out", "--backend", "torch")
         assert sorted(path.name for path in Path("out").iterdir()) == ["game.html", "game~2.html", "index.html"]
+
+    def test_names_with_exclamation_marks(self, run: Run, go_net: Path) -> None:
+        """A file's own, and an archive's: the variation is in the record that is written."""
+        varied = GO_GAME.rstrip().removesuffix(")") + "(;B[ba])(;B[ab]))"
+        Path("a!b.sgf").write_text(varied)
+        with zipfile.ZipFile("c!d.zip", "w") as archive:
+            archive.writestr("e!f.sgf", varied)
+        result = run(
+            "review", "a!b.sgf", "c!d.zip", "--net", go_net, "-o", "out", "--sgf", "told", "--backend", "torch"
+        )
+        assert result.exit_code == 0, result.stderr
+        told = {path.name: path.read_text() for path in Path("told").iterdir()}
+        assert told.keys() == {"a!b.sgf", "e!f.sgf"}
+        assert all("B[ba]" in text and "B[ab]" in text for text in told.values())
 
     def test_several_games_do_not_fit_one_page(self, run: Run, go_net: Path) -> None:
         Path("all.sgf").write_text(GO_GAME * 2)

@@ -43,6 +43,13 @@ def test_a_bound_profile_is_asked_everywhere(human: keima.Evaluator) -> None:
     assert not np.array_equal(*shown)
 
 
+@pytest.mark.parametrize("value", [["rank_5k"], {"rank": 5}, [[]]])
+def test_values_of_any_kind_are_refused_with_words(human: keima.Evaluator, value: object) -> None:
+    for name in ("profile", "policy_optimism"):
+        with pytest.raises(BadRequest, match=r"rank_5k|is a number from 0 to 1"):
+            human([POSITION, POSITION], **{"profile": "rank_9d", name: [value, value]})
+
+
 def test_policy_optimism_is_mixed_in_where_a_network_has_it() -> None:
     evaluator = keima.Evaluator(tiny("v14-nested"), backend="torch", threads=1)
     plain, half, whole = (

@@ -1,8 +1,9 @@
 """EDITING of chess: positions by FEN, pieces set up, PGN with variations, comments, marks and evaluations.
 
 A judgement stands in a move's comment as [%eval PAWNS], which lichess and other programs read, and whole as
-[%keima win=…,…]; marks as [%csl Ge4] and [%cal Ge2e4], as ChessBase writes them: their colours are circle (green),
-cross (red), triangle (yellow) and square (blue), arrows are green; a mark of another colour keeps it.
+[%keima win=…,…]; an [%eval …] alone is another program's, kept until a judgement takes its place. Marks stand as
+[%csl Ge4] and [%cal Ge2e4], as ChessBase writes them: their colours are circle (green), cross (red), triangle (yellow)
+and square (blue), arrows are green; a mark of another colour keeps it.
 Labels, which PGN does not know, stand in [%labels e4A].
 """
 
@@ -21,7 +22,7 @@ from keima.games.chess import GAME
 from keima.games.chess.position import Position
 from keima.games.chess.records import RECORDS, GameRecord, PlayedMove, format_pgn
 from keima.games.records import GameRecord as AnyRecord
-from keima.games.trees.editing import Choice, Editing, read_judgement, tree_of_position
+from keima.games.trees.editing import Choice, Editing, read_judgement, retold, tree_of_position
 from keima.games.trees.tree import GameTree, Setup, TreeNode
 from keima.plain import Data
 
@@ -87,16 +88,17 @@ class _Editing(Editing[Position]):
             if last.setup is not None:
                 raise BadRecord("PGN cannot change the board in mid-game: begin a new game from the position set up")
         assert isinstance(tree.start, Position)
-        head = {"Event": tree.event or "?", "Site": "?", "Date": tree.date.replace("-", ".") or "????.??.??"}
-        head |= {"Round": "?", "White": tree.players.get("w") or "?", "Black": tree.players.get("b") or "?"}
-        head = {**tree.tags, **{name: text for name, text in head.items() if text != "?" or name not in tree.tags}}
-        head |= {
-            name: tree.ranks[side] for name, side in (("WhiteElo", "w"), ("BlackElo", "b")) if tree.ranks.get(side)
-        }
-        head["Result"] = tree.result or "*"
+        head = retold(tree.tags, _facts(GameRecord(tree.start, headers=tree.tags)), _facts(tree))
         line = _line(tree, tree.start, tree.root, judged)
         comment = _comment(tree, tree.root, judged)
-        return format_pgn(GameRecord(tree.start, line, head, head["Result"], comment))
+        return format_pgn(GameRecord(tree.start, line, head, tree.result or "*", comment))
+
+
+def _facts(told: GameTree | GameRecord) -> dict[str, str]:
+    """What a tree and a record both tell, by the tag."""
+    sides = {"White": told.players, "Black": told.players, "WhiteElo": told.ranks, "BlackElo": told.ranks}
+    each = {name: texts.get(name[0].lower(), "") for name, texts in sides.items()}
+    return {"Event": told.event, "Date": told.date.replace("-", "."), **each}
 
 
 def _tree(record: GameRecord) -> GameTree:
@@ -114,7 +116,7 @@ def _tree(record: GameRecord) -> GameTree:
             node.add(child)
             child.grade = next((name for name, nag in _NAGS.items() if nag in played.nags), "")
             others = [str(nag) for nag in played.nags if nag not in _NAGS.values()]
-            child.properties = {"$": others} if others else {}
+            child.properties |= {"$": others} if others else {}
             side = "b" if side == "w" else "w"
             before = "b" if side == "w" else "w"
             waiting += [(node, before, variation) for variation in played.variations]
@@ -138,6 +140,8 @@ def _take_comment(node: TreeNode, comment: str) -> None:
             fields: Data = dict(part.split("=", 1) for part in value.split(",") if "=" in part)
             with suppress(ValueError):
                 node.judged = read_judgement({k: v if k == "to_play" else json.loads(v) for k, v in fields.items()})
+        elif name == "eval":
+            node.properties["%eval"] = [value]
         elif name == "labels":
             for one in filter(None, map(_LABELLED.fullmatch, value.split(","))):
                 node.marks.append({"kind": "label", "point": one["point"], "text": one["text"]})
@@ -147,6 +151,8 @@ def _take_comment(node: TreeNode, comment: str) -> None:
                 colour = "" if one["colour"] == _LETTERS[kind] else one["colour"]
                 mark = {"kind": kind, "point": one["point"], "to": one["to"], "colour": colour}
                 node.marks.append({name: value for name, value in mark.items() if value})
+    if node.judged:
+        node.properties.pop("%eval", None)  # it says the same
     node.comment = _COMMAND.sub("", comment).strip()
 
 
@@ -170,6 +176,8 @@ def _comment(tree: GameTree, node: TreeNode, judged: bool) -> str:
         commands.append(f"[%eval {_pawns(sign * float(node.judged['value'])):.2f}]")
         told = ",".join(f"{name}={number}" for name, number in node.judged.items())
         commands.append(f"[%keima {told}]")
+    else:
+        commands += [f"[%eval {told}]" for told in node.properties.get("%eval", ())]
     return " ".join(filter(None, (*commands, node.comment)))
 
 

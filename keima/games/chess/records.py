@@ -142,11 +142,11 @@ def format_pgn(record: GameRecord) -> str:
     """The game as PGN text, with comments, variations, NAGs and the tags its start needs. Raises IllegalMove.
 
     What a comment cannot hold is changed: a `}` makes its braces parentheses, blanks at its ends go, and a line of it
-    that looks like another game's first tag is indented.
+    that looks like another game's first tag is indented. A tag is one line.
     """
     game = chess.pgn.Game()
     for name, value in record.headers.items():
-        game.headers[name] = value
+        game.headers[name] = re.sub(r'[\\"]', r"\\\g<0>", re.sub(r"[\r\n]+", " ", value))
     start = chess.Board(record.start.fen(), chess960=record.start.chess960)
     game.setup(start)
     game.headers["Result"] = record.result if record.result in RESULTS else "*"
@@ -212,7 +212,8 @@ class _Lines:
     """A text stream over bytes that counts lines; UTF-8, and Latin-1 for lines that are not.
 
     A game ends where the first tag of another one begins, if no empty line has ended it before. Only a comment reads on
-    past an empty line; where that meets such a tag, or the end of the file, the comment was never closed.
+    past an empty line; where that meets such a tag, or the end of the file, the comment was never closed. Comments
+    `; …` come in braces, since python-chess passes over them as they are.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -227,6 +228,7 @@ class _Lines:
         self.after_blank = False
         self.unclosed = ""
         self.ended = False
+        self.in_braces = False
 
     def readline(self) -> str:
         data, self.held = self.held or self.stream.readline(LONGEST_LINE), b""
@@ -241,7 +243,18 @@ class _Lines:
         if not self.after_blank:
             self.first = self.first or self.line
             self.in_moves |= not data.removeprefix(b"\xef\xbb\xbf").startswith((b"[", b"%", b";"))
-        return decode_line(data)
+        line = decode_line(data)
+        hidden = line.startswith("%") and not self.in_braces
+        return self._braced(line) if self.in_moves and not hidden else line
+
+    def _braced(self, line: str) -> str:
+        for sign in re.finditer("[{};]", line):
+            if sign[0] != ";":
+                self.in_braces = sign[0] == "{"
+            elif not self.in_braces:
+                remark = line[sign.end() :].strip().replace("}", ")")
+                return f"{line[: sign.start()]}{{{remark}}}\n"
+        return line
 
 
 class _Builder(chess.pgn.GameBuilder[chess.pgn.Game]):
@@ -257,12 +270,17 @@ class _Builder(chess.pgn.GameBuilder[chess.pgn.Game]):
         self.broken: tuple[int, str] | None = None
         self.notes: list[str] = []
         self.tagged = False
+        self.written = "*"  # the result after the moves
         self.move = chess.Move.null()
         self.cut_at = 0  # the depth of the line that is being passed over, 1 for the main line, or 0
 
     def visit_header(self, tagname: str, tagvalue: str) -> None:
         self.tagged = True
-        super().visit_header(tagname, tagvalue)
+        super().visit_header(tagname, re.sub(r'\\([\\"])', r"\1", tagvalue))
+
+    def visit_result(self, result: str) -> None:
+        self.written = result
+        super().visit_result(result)
 
     def begin_parse_san(self, board: chess.Board, san: str) -> chess.pgn.SkipType | None:
         """Find the move, or pass over it: a null move, an illegal one, and all that follow it in the same line."""
@@ -327,15 +345,14 @@ def _record(game: chess.pgn.Game, builder: _Builder, source: str, index: int) ->
         return BadRecord(message, source=source or None, place=f"game {index} (line {line})")
 
     try:
-        start = _start(game.headers)
+        start = _start(game.headers, builder.notes)
     except ValueError as error:  # an unknown variant, or BadPosition
         raise bad(str(error)) from None
     if not (game.variations or builder.tagged or builder.broken or builder.lines.unclosed):
         raise bad("holds neither tags nor moves")
     notes = builder.notes
     moves = _read_line(game.variations[0], game.board(), notes, 0) if game.variations else ()
-    result = game.headers.get("Result", "*")
-    result = result if result in RESULTS else "*"
+    result = result_of(game.headers.get("Result", "*"), builder.written)
     record = GameRecord(start, moves, dict(game.headers), result, game.comment, source, index, first_line, tuple(notes))
     if builder.broken is not None:
         line, message = builder.broken
@@ -350,8 +367,16 @@ def _record(game: chess.pgn.Game, builder: _Builder, source: str, index: int) ->
     return record
 
 
-def _start(headers: chess.pgn.Headers) -> Position:
-    """The position the game begins with; Chess960 by its tag, or where the FEN's castling rights need it."""
+def result_of(tag: str, written: str) -> str:
+    """The result that a game's tag tells; where that tells none, the one written after the moves."""
+    return tag if tag in RESULTS and tag != "*" else written
+
+
+def _start(headers: chess.pgn.Headers, notes: list[str]) -> Position:
+    """The position the game begins with; Chess960 by its tag, or where the FEN's castling rights need it.
+
+    Castling rights and en passant squares that cannot be are left out, with a note.
+    """
     if headers.variant() is not chess.Board:
         raise BadPosition(f"the variant {headers.get('Variant')!r} is neither standard chess nor Chess960")
     fen = headers.get("FEN")
@@ -359,7 +384,17 @@ def _start(headers: chess.pgn.Headers) -> Position:
     if fen is not None and not chess960:
         with suppress(ValueError):
             chess960 = chess.Board(fen, chess960=True).has_chess960_castling_rights()
-    return Position.from_fen(fen, chess960=chess960)
+    try:
+        return Position.from_fen(fen, chess960=chess960)
+    except BadPosition:
+        with suppress(ValueError):
+            board = chess.Board(fen or chess.STARTING_FEN, chess960=chess960)
+            board.castling_rights = board.clean_castling_rights()
+            start = Position.from_fen(board.fen(), chess960=chess960)
+            words = "castling rights or an en passant square that cannot be are left out: {fen}"
+            notes.append(Note(words, "note.fen", fen=start.fen()))
+            return start
+        raise
 
 
 def _read_line(first: chess.pgn.ChildNode, board: chess.Board, notes: list[str], depth: int) -> tuple[PlayedMove, ...]:

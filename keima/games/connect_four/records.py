@@ -112,12 +112,13 @@ class _C4:
         if not isinstance(record, GameRecord):
             raise BadRecord(f"a record of {record.game} cannot be written as {self.name}")
         record.final()
-        tags = {**record.tags, "Result": record.result}
+        result = record.result if record.result in RESULTS else "*"
+        tags = {**record.tags, "Result": result}
         head = [f"[{name} {json.dumps(value, ensure_ascii=False)}]\n" for name, value in tags.items()]
         words = [_comment(record.comments.get(0))]
         for number, move in enumerate(record.moves, 1):
             words += [move, _comment(record.comments.get(number))]
-        return "".join(head) + "\n" + " ".join(filter(None, [*words, record.result])) + "\n"
+        return "".join(head) + "\n" + " ".join(filter(None, [*words, result])) + "\n"
 
     def of_game(self, played: PlayedGame) -> GameRecord:
         names = ("Event", "Round", "Date", "First", "Second", "Opening")
@@ -172,11 +173,12 @@ def parse_game(data: bytes, source: str, index: int, first_line: int) -> GameRec
     at = len(text) - len(text.lstrip())
     while match := _TAG.match(text, at):
         try:
-            tags[match[1]] = str(json.loads(match[2], strict=False))
+            tags[match[1]] = str(json.loads(match[2], strict=False)).encode("utf-8", "replace").decode()
         except ValueError as error:
             message = f"{match[2]:.60} is no JSON string: {error}"
             raise BadRecord(message, place=_line(text, at, first_line)) from error
         at = match.end()
+    tagged = tags.pop("Result", "*")
     moves: list[str] = []
     comments: dict[int, str] = {}
     result = ""
@@ -194,11 +196,11 @@ def parse_game(data: bytes, source: str, index: int, first_line: int) -> GameRec
             moves += word
         elif word is not None and not _NUMBER.fullmatch(word):
             message = f"{word!r:.60} is neither a column a–g nor a result"
-            partial = GameRecord(tuple(moves), tags, tags.pop("Result", "*"), comments, source, index, first_line)
+            partial = GameRecord(tuple(moves), tags, tagged, comments, source, index, first_line)
             raise BadRecord(message, place=_line(text, at, first_line)).with_partial(partial)
         at = token.end()
-    tagged = tags.pop("Result", "*")
-    return GameRecord(tuple(moves), tags, result or tagged, comments, source, index, first_line)
+    result = result or (tagged if tagged in RESULTS else "*")
+    return GameRecord(tuple(moves), tags, result, comments, source, index, first_line)
 
 
 def _line(text: str, at: int, first_line: int) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from io import BytesIO
 from typing import Generic, TypeVar, cast
 from urllib.parse import parse_qsl, urlencode
@@ -130,6 +129,22 @@ class Editing(Generic[P]):
             node = node.add(child)
         return tree
 
+    def record(self, tree: GameTree, position: Position) -> GameRecord:
+        """The record of a tree's main line, which ends in `position`, but for its comments."""
+        first, second = (tree.players.get(letter, "") for letter in tree.game.letters)
+        return tree.game.records.of_game(
+            PlayedGame(
+                position=position,
+                names=(first, second),
+                result=tree.result or "*",
+                event=tree.event,
+                number=0,
+                opening="",
+                reason="",
+                date=tree.date,
+            )
+        )
+
     def _take_comment(self, node: TreeNode, position: Position, comment: str) -> None:
         """Set comment and marks; marks that cannot be on this board stay words of the comment."""
         node.comment = comment
@@ -155,18 +170,7 @@ class Editing(Generic[P]):
         position, line = tree.start, list(tree.root.main_line())
         for node in line:
             position = tree.position_after(position, node)
-        names = tree.game.letters
-        played = PlayedGame(
-            position=position,
-            names=(tree.players.get(names[0], ""), tree.players.get(names[1], "")),
-            result=tree.result or "*",
-            event=tree.event,
-            number=0,
-            opening="",
-            reason="",
-            date=tree.date or date.today().isoformat(),
-        )
-        record = tree.game.records.of_game(played)
+        record = self.record(tree, position)
         comments = {}
         for number, node in enumerate(line):
             marks = f"[%marks {' '.join(map(urlencode, node.marks))}]" if node.marks else ""
@@ -175,6 +179,16 @@ class Editing(Generic[P]):
             if any(texts):
                 comments[number] = "\n".join(filter(None, texts))
         return tree.game.records.write(replace(record, comments=comments))  # type: ignore[type-var]
+
+
+def retold(tags: Mapping[str, str], was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+    """A record's tags as they were written, but for facts that are others `now`: those anew, or gone if they are "".
+
+    A changed Event takes the Round along, which the fact tells with it.
+    """
+    changed = {name: text for name, text in now.items() if text != was[name]}
+    changed |= {"Round": ""} if "Event" in changed else {}
+    return {name: text for name, text in {**tags, **changed}.items() if name not in changed or text}
 
 
 def _line_in_words(node: TreeNode) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import zipfile
 from pathlib import Path
 
@@ -10,10 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keima.errors import BadRecord, IllegalMove
+from keima.errors import BadPosition, BadRecord, IllegalMove
 from keima.games.chess import Position
+from keima.games.chess.archive.reading import ChessReader
+from keima.games.chess.editing import EDITING
 from keima.games.chess.records import GameRecord, PlayedMove, format_pgn, read_pgn_text
 from keima.games.files import read_records
+from keima.games.trees.tree import GameTree
 
 ANNOTATED = """\
 [Event "Casual"]
@@ -212,6 +216,87 @@ def test_a_result_that_is_none_is_unknown() -> None:
     (game,) = games('[Result "O-O"]\n\n1. e4 *\n')
     assert (game.result, len(game.moves)) == ("*", 1)
     assert format_pgn(game).endswith("1. e4 *\n\n")
+
+
+@pytest.mark.parametrize(
+    ("tag", "written", "result"),
+    [("White wins", "1-0", "1-0"), ("*", "0-1", "0-1"), ("1/2-1/2", "1-0", "1/2-1/2"), ("resigned", "*", "*")],
+)
+def test_a_tag_that_tells_no_result_leaves_it_to_the_moves(tag: str, written: str, result: str) -> None:
+    text = f'[White "A"]\n[Result "{tag}"]\n\n1. e4 {written}\n'
+    (game,) = games(text)
+    assert game.result == result
+    assert game.headers["Result"] == (tag if tag != "*" else written)
+    rows = [next(iter(ChessReader(fast).read(text.encode()))) for fast in (True, False)]
+    assert [row["result"] for row in rows if not isinstance(row, BadRecord)] == [result] * 2
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_]{0,8}\Z"), st.text(st.characters(codec="utf-8"), max_size=20)
+    )
+)
+def test_tags_come_back_but_for_the_ends_of_lines(tags: dict[str, str]) -> None:
+    tags = {name: text for name, text in tags.items() if name not in ("FEN", "Result", "SetUp", "Variant")}
+    (game,) = games(format_pgn(GameRecord(Position.start(), headers=tags)))
+    for name, text in tags.items():
+        assert game.headers[name] == re.sub(r"[\r\n]+", " ", text)
+
+
+def test_comments_to_the_end_of_a_line_are_read() -> None:
+    (game,) = games(
+        "1. e4 ; the } best\n1... e5 {no; this} 2. Nf3;\n% hidden ; line\n; whole line\n2... Nc6 {a\n;b} *\n"
+    )
+    assert game.comments == {1: "the ) best", 2: "no; this", 3: "whole line", 4: "a\n;b"}
+
+
+@pytest.mark.parametrize(
+    ("fen", "meant"),
+    [
+        ("4k3/8/8/8/8/8/8/4K2R w KQkq - 0 1", "4k3/8/8/8/8/8/8/4K2R w K - 0 1"),
+        ("4k3/8/8/8/8/8/8/4K3 b - e3 0 1", "4k3/8/8/8/8/8/8/4K3 b - - 0 1"),
+    ],
+)
+def test_rights_that_cannot_be_are_left_out_with_a_note(fen: str, meant: str) -> None:
+    with pytest.raises(BadPosition):
+        Position.from_fen(fen)
+    (game,) = games(f'[FEN "{fen}"]\n[SetUp "1"]\n\n*\n')
+    assert game.start.fen() == meant
+    assert meant in game.notes[0]
+    assert isinstance(next(iter(read_pgn_text(f'[FEN "{fen[1:]}"]\n\n*\n'))), BadRecord)
+
+
+TOLD = """\
+[Event "F/S"]
+[Site "X"]
+[Date "1992.??.??"]
+[Round "29"]
+[White "A \\"the\\" B"]
+[Black "?"]
+[Result "1-0"]
+[ECO "C40"]
+
+1. e4 { [%eval 0.3] hi } 1... e5 ( 1... c5 { [%clk 0:01:00] } ) 2. Nf3 $1 $10
+1-0
+
+"""
+
+
+def test_a_tree_that_is_read_is_written_as_it_was() -> None:
+    (tree,) = EDITING.trees(TOLD.encode())
+    assert isinstance(tree, GameTree)
+    assert EDITING.write(tree) == TOLD
+
+
+def test_facts_that_were_changed_are_written_anew() -> None:
+    (tree,) = EDITING.trees(TOLD.encode())
+    assert isinstance(tree, GameTree)
+    tree.event, tree.date, tree.players["w"] = "Rematch, 30", "1993-01-02", "C"
+    tree.root.children[0].judged = {"to_play": "black", "win": 0.5, "draw": 0.0, "loss": 0.5, "value": 0.0}
+    (again,) = games(EDITING.write(tree))
+    assert (again.event, again.date, again.players["w"]) == ("Rematch, 30", "1993.01.02", "C")
+    assert again.line[0].comment.count("%eval") == 1
+    assert "0.00" in again.line[0].comment
 
 
 def test_a_record_that_cannot_be_played_is_not_written() -> None:

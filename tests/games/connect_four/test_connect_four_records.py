@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import BytesIO
 
 import pytest
@@ -153,6 +154,26 @@ def test_a_game_played_here() -> None:
     assert record.players == {"1": "A", "2": "B"}
     assert record.comments == {7: "four in a line"}
     assert "[First " in RECORDS.write(record)
+
+
+@pytest.mark.parametrize("tagged", ["", '[Result "first"]\n', '[Result "\\ud800"]\n'])
+def test_a_tag_that_tells_no_result_or_no_text(tagged: str) -> None:
+    record = read(f'[First "\\ud800"]\n{tagged}\nd d\n')[0]
+    assert isinstance(record, GameRecord)
+    assert (record.players["1"], record.result) == ("?", "*")
+    assert read(RECORDS.write(record).encode())[0] == record
+    assert "d d *" in RECORDS.write(replace(record, result="first"))
+
+
+def test_a_tree_that_is_read_is_written_as_it_was() -> None:
+    text = '[Event "E"]\n[Round "3"]\n[FirstRank "1d"]\n[Remark "x"]\n[Result "*"]\n\nd {hm} d *\n'
+    (tree,) = EDITING.trees(text.encode())
+    assert isinstance(tree, GameTree)
+    assert EDITING.write(tree) == text
+    tree.event, tree.players["2"] = "F", "B"
+    assert EDITING.write(tree) == text.replace('[Event "E"]\n[Round "3"]', '[Event "F"]').replace(
+        "[Result", '[Second "B"]\n[Result'
+    )
 
 
 def test_what_cannot_be_played_is_not_written() -> None:

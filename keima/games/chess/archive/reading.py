@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from keima.errors import BadPosition, BadRecord
 from keima.games.chess import board
 from keima.games.chess.position import START_FEN, Position, uci_code
-from keima.games.chess.records import RESULTS, GameRecord, decode_line, read_pgn_text
+from keima.games.chess.records import RESULTS, GameRecord, decode_line, read_pgn_text, result_of
 from keima.games.kernels import joined
 from keima.games.rows import Row, game_key, iso_date
 from keima.jit import Record, njit
@@ -258,8 +258,7 @@ class ChessReader:
         count = read_moves(self._state[0], np.frombuffer(text, np.uint8)[head.end() : last], moves, self._legal)
         if count == NOT_PLAIN:
             return None
-        result = tags.get("Result", "*")
-        return row_of(tags, moves[:count], start, written if result == "*" else result)
+        return row_of(tags, moves[:count], start, result_of(tags.get("Result", "*"), written))
 
     def _plain_start(self, tags: Mapping[str, str]) -> Position | None:
         """Where the game begins; None for Chess960 and other variants, and for a FEN that is bent or impossible."""
