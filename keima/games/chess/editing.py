@@ -30,7 +30,7 @@ FEN = re.compile(r"\s*([pnbrqkPNBRQK1-8]+/){7}[pnbrqkPNBRQK1-8]+ [wb] [-\w]+ [-a
 _NAMES = dict(zip("KQRBNP", ("king", "queen", "rook", "bishop", "knight", "pawn"), strict=True))
 _COMMAND = re.compile(r"\[%(?P<name>csl|cal|labels|eval|keima) (?P<value>[^\]]*)\]\s*")
 _COLOURED = re.compile("(?P<colour>[A-Z])(?P<point>[a-h][1-8])(?P<to>[a-h][1-8])?")
-_LABELLED = re.compile("(?P<point>[a-h][1-8])(?P<text>.{1,8})")
+_LABELLED = re.compile("(?P<point>[a-h][1-8])(?P<text>.+)")
 _COLOURS = {"G": "circle", "R": "cross", "Y": "triangle", "B": "square"}
 _LETTERS = {"arrow": "G", **{kind: letter for letter, kind in _COLOURS.items()}}
 _NAGS = {"inaccuracy": 6, "mistake": 2, "blunder": 4}

@@ -10,7 +10,9 @@ meaning is not plain, the game is a `BadRecord`, and the games around it are sti
 from __future__ import annotations
 
 import json
+import math
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -37,6 +39,15 @@ _RULES_NAMES = {
     "ing goe": "goe",
 }
 """Names found in RU besides KataGo's."""
+MOST_KOMI = 150
+"""Points either way; more than that are hundredths (KM[650])."""
+_PLAIN_KOMI = re.compile(r"[+-]?[0-9]*[.,]?[0-9]*")
+_KOMI = re.compile(
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]{1,9}(?:\.[0-9]*)?|\.[0-9]+)?(?:\s*(?P<up>[1-3])/(?P<down>[24]))?"
+    r"\s*(?P<unit>目|子|点|points?|pts?)?\s*(?P<half>半)?",
+    re.IGNORECASE,
+)
+_NUMERALS = str.maketrans("零〇一二三四五六七八九", "00123456789")
 
 
 @dataclass(frozen=True)
@@ -150,7 +161,8 @@ class GameRecord:
         stones = [*(("B", vertex) for vertex in black), *(("W", vertex) for vertex in self.white_setup)]
         size = (self.xsize, self.ysize)
         try:
-            return Position.from_moves(self.moves, size, self.rules, self.komi, initial_stones=stones)
+            to_play = None if self.moves else self.to_play
+            return Position.from_moves(self.moves, size, self.rules, self.komi, (), stones, to_play)
         except KeimaError as error:
             raise IllegalMove(error.message, source=self._where(), place=error.place) from error
 
@@ -275,7 +287,7 @@ class _Reader:
             xsize=xsize,
             ysize=ysize,
             rules=rules,
-            komi=self._komi(root, rules, len(handicap)),
+            komi=self._komi(root, rules, max(_declared_handicap(root), len(handicap))),
             handicap=handicap,
             black_setup=black,
             white_setup=white,
@@ -285,7 +297,7 @@ class _Reader:
             players={"B": _text(root, "PB").strip(), "W": _text(root, "PW").strip()},
             ranks={"B": _text(root, "BR").strip(), "W": _text(root, "WR").strip()},
             date=_text(root, "DT"),
-            event=", ".join(filter(None, (_text(root, "EV"), _text(root, "RO")))) or _text(root, "GN"),
+            event=event_of({name: _text(root, name) for name in ("EV", "RO", "GN")}),
             comments=line.comments,
             clocks=line.clocks,
             source=source,
@@ -313,25 +325,24 @@ class _Reader:
         return assumed
 
     def _komi(self, root: Properties, rules: Rules, handicap: int) -> float:
-        written = _text(root, "KM").strip().replace(",", ".")
+        written = _text(root, "KM").strip()
         default = 0.5 if handicap >= 2 else rules.default_komi
-        try:
-            komi = float(written)
-        except ValueError:
+        komi = _read_komi(written)
+        if komi is None:
             if written:
                 words = "unreadable komi KM[{written}]; {komi} assumed"
                 self.notes.append(Note(words, "note.komi.unreadable", written=written, komi=default))
             else:
                 self.notes.append(Note("no komi in the record; {komi} assumed", "note.komi.missing", komi=default))
             return default
-        meant = komi / 100 if abs(komi) >= 100 and komi % 5 == 0 else komi
+        meant = komi / 100 if abs(komi) > MOST_KOMI and komi % 5 == 0 else komi
         if abs(meant * 4) % 2 == 1:  # 3.75 stones, as China counts, are 7.5 points
             meant *= 2
-        if not (abs(meant) <= 150 and (meant * 2).is_integer()):
+        if not (abs(meant) <= MOST_KOMI and (meant * 2).is_integer()):
             words = "komi KM[{written}] is no whole or half number; {komi} assumed"
             self.notes.append(Note(words, "note.komi.odd", written=written, komi=default))
             return default
-        if meant != komi:
+        if meant != komi or not _PLAIN_KOMI.fullmatch(written):
             self.notes.append(Note("komi KM[{written}] read as {komi}", "note.komi.read", written=written, komi=meant))
         return meant
 
@@ -341,8 +352,7 @@ class _Reader:
         """(handicap, black setup, white setup) of the stones on the board before the first move."""
         black = tuple(vertex for vertex, colour in stones.items() if colour == "B")
         white = tuple(vertex for vertex, colour in stones.items() if colour == "W")
-        declared = _text(root, "HA").strip()
-        count = int(declared) if re.fullmatch(r"[0-9]{1,3}", declared) else 0
+        count = _declared_handicap(root)
         if white or (black and count != len(black) and (moves[:1] and moves[0][0] == "B")):
             return (), black, white
         if not black and count >= 2 and moves and moves[0][0] == "W":
@@ -354,6 +364,29 @@ class _Reader:
             words = "HA[{count}] but {stones} handicap stones; the stones are believed"
             self.notes.append(Note(words, "note.handicap.other", count=count, stones=len(black)))
         return black, (), ()
+
+
+def event_of(texts: Mapping[str, str]) -> str:
+    """The event with its round, else the game's name."""
+    return ", ".join(filter(None, (texts.get("EV"), texts.get("RO")))) or texts.get("GN", "")
+
+
+def _declared_handicap(root: Properties) -> int:
+    declared = _text(root, "HA").strip()
+    return int(declared) if re.fullmatch(r"[0-9]{1,3}", declared) else 0
+
+
+def _read_komi(text: str) -> float | None:
+    """Points in a number, fraction or East Asian words: "6,5", "7½", "3 3/4子", "六目半"; None for anything else."""
+    for sign, fraction in (("½", " 1/2"), ("¼", " 1/4"), ("¾", " 3/4"), (",", ".")):
+        text = text.replace(sign, fraction)
+    text = unicodedata.normalize("NFKC", text).translate(_NUMERALS).strip()
+    found = _KOMI.fullmatch(text)
+    if not found or not (found["whole"] or found["up"]):
+        return None
+    komi = float(found["whole"] or 0) + (int(found["up"]) / int(found["down"]) if found["up"] else 0.0)
+    komi += 0.5 if found["half"] else 0.0
+    return (-komi if found["sign"] == "-" else komi) * (2 if found["unit"] == "子" else 1)
 
 
 def _size(root: Properties) -> tuple[int, int]:
@@ -405,7 +438,8 @@ def _walk(nodes: Sequence[Properties], points: Mapping[bytes, str]) -> _Line:
                 return line
             line.moves.append((played[0], vertex))
             with suppress(ValueError):
-                line.clocks[len(line.moves)] = float(_text(node, f"{played[0]}L") or "none")
+                seconds = float(_text(node, f"{played[0]}L") or "none")
+                line.clocks |= {len(line.moves): seconds} if math.isfinite(seconds) else {}
         number = len(line.moves)
         if "C" in node:
             joined = "\n".join(filter(None, (line.comments.get(number), _text(node, "C", lines=True).strip())))
@@ -446,16 +480,20 @@ def _edits(record: GameRecord, setups: Sequence[Setup], points: Mapping[bytes, s
     for number, node in setups:
         position = position.play_all(record.moves[made:number])
         made = number
-        before = {vertex: colour for colour, vertex in position.on_board()}
-        wanted = dict.fromkeys(_point_list(node.get("AE", ()), points, "AE"), "")
-        for name, colour in (("AB", "B"), ("AW", "W")):
-            added = dict.fromkeys(_point_list(node.get(name, ()), points, name), colour)
-            wanted = {vertex: was for vertex, was in wanted.items() if vertex not in added} | added
-        changed = tuple((colour, vertex) for vertex, colour in wanted.items() if before.get(vertex, "") != colour)
-        if changed:
+        if changed := changes_of(node, points, position):
             edits.append(Edit(number, changed, _COLOURS.get(_text(node, "PL").strip().upper())))
             position = edits[-1].apply(position)
     return tuple(edits)
+
+
+def changes_of(node: Properties, points: Mapping[bytes, str], position: Position) -> tuple[tuple[str, str], ...]:
+    """What AB, AW and AE of a node change of a board: (colour, vertex), the colour "" takes off. Raises `BadRecord`."""
+    before = {vertex: colour for colour, vertex in position.on_board()}
+    wanted = dict.fromkeys(_point_list(node.get("AE", ()), points, "AE"), "")
+    for name, colour in (("AB", "B"), ("AW", "W")):
+        added = dict.fromkeys(_point_list(node.get(name, ()), points, name), colour)
+        wanted = {vertex: was for vertex, was in wanted.items() if vertex not in added} | added
+    return tuple((colour, vertex) for vertex, colour in wanted.items() if before.get(vertex, "") != colour)
 
 
 @lru_cache(maxsize=32)

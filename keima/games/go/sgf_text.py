@@ -10,6 +10,7 @@ import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import IO
 
 CHUNK = 1 << 20
@@ -156,25 +157,44 @@ def mended(data: bytes) -> bytes:
 
 
 def _utf8_chunks(stream: IO[bytes]) -> Iterator[bytes]:
-    """The stream in chunks; turned into UTF-8 on the way where its encoding could hide a bracket in a letter."""
-    first = stream.read(CHUNK)
-    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = "utf-16"
-    else:
-        encoding = guess_encoding(first, declared_charset(first))
-    if encoding not in (*_UNSAFE, "utf-16"):
-        yield first.removeprefix(codecs.BOM_UTF8)
-        while chunk := stream.read(CHUNK):
-            yield chunk
+    """The stream in pieces; games turned into UTF-8 where their encoding could hide a bracket in a letter."""
+    held = stream.read(CHUNK)
+    if held.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
+        while held:
+            yield _CHARSET.sub(b"CA[UTF-8]", decoder.decode(held).encode("utf-8"))
+            held = stream.read(CHUNK)
+        yield decoder.decode(b"", final=True).encode("utf-8")
         return
-    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-    chunk = first
-    while chunk:
-        text = _CHARSET.sub(b"CA[UTF-8]", decoder.decode(chunk).encode("utf-8"))
-        if text:
-            yield text
+    held = held.removeprefix(codecs.BOM_UTF8)
+    while held:
         chunk = stream.read(CHUNK)
-    yield decoder.decode(b"", final=True).encode("utf-8")
+        whole = _last_border(held) if chunk else len(held)
+        if whole:
+            yield _with_brackets_apart(held[:whole])
+        held = held[whole:] + chunk
+
+
+def _last_border(data: bytes) -> int:
+    """Where the last game begins; of one that is too long, where its last line does."""
+    begin = max((game.start() for game in _NEW_GAME.finditer(data)), default=0)
+    return begin or (data.rfind(b"\n") + 1 if len(data) > MAX_GAME_BYTES else 0)
+
+
+def _with_brackets_apart(data: bytes) -> bytes:
+    """Whole games, each in UTF-8 if its encoding is unsafe; those that name none go by what all such ones look like."""
+    if _fits(data, "utf-8"):
+        return data
+    borders = [0, *(game.start() for game in _NEW_GAME.finditer(data) if game.start()), len(data)]
+    games = [data[begin:end] for begin, end in pairwise(borders)]
+    declared = [declared_charset(game) for game in games]
+    others = b"".join(game for game, named in zip(games, declared, strict=True) if named is None)
+    usual = None if _fits(others, "utf-8") else guess_encoding(others)
+    for k, (game, named) in enumerate(zip(games, declared, strict=True)):
+        encoding = guess_encoding(game, named or usual)
+        if encoding in _UNSAFE:
+            games[k] = _CHARSET.sub(b"CA[UTF-8]", game.decode(encoding, "replace").encode("utf-8"))
+    return b"".join(games)
 
 
 def declared_charset(data: bytes) -> str | None:
@@ -199,9 +219,15 @@ def guess_encoding(data: bytes, declared: str | None = None) -> str:
     """The encoding of SGF bytes: UTF-8 if they are, else as declared, else the likeliest East Asian one, else Latin-1.
 
     The bytes may end inside a character. `declared`, the codec their `CA` names, is believed unless they contradict it;
-    Latin-1, which SGF assumes where nothing is declared, fits any bytes, so it is believed last.
+    Latin-1, which SGF assumes where nothing is declared, fits any bytes, so it is believed last. A broken letter or two
+    among many does not keep a text from being UTF-8.
     """
-    if _fits(data, "utf-8"):
+    text = codecs.getincrementaldecoder("utf-8")(errors="replace").decode(data)
+    broken = text.count("\ufffd") - data.count("\ufffd".encode())
+    if not broken:
+        return "utf-8"
+    letters = sum(not character.isascii() for character in text) - broken
+    if letters >= broken * (1 if declared == "utf-8" else 8):
         return "utf-8"
     if declared not in (None, "utf-8", "latin-1") and _fits(data, declared):
         return str(declared)

@@ -181,13 +181,18 @@ class Editing(Generic[P]):
         return tree.game.records.write(replace(record, comments=comments))  # type: ignore[type-var]
 
 
-def retold(tags: Mapping[str, str], was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+def retold(
+    tags: Mapping[str, str],
+    was: Mapping[str, str],
+    now: Mapping[str, str],
+    joined: tuple[str, str] = ("Event", "Round"),
+) -> dict[str, str]:
     """A record's tags as they were written, but for facts that are others `now`: those anew, or gone if they are "".
 
-    A changed Event takes the Round along, which the fact tells with it.
+    The first of `joined` tells the second one too, which goes where that is written anew.
     """
     changed = {name: text for name, text in now.items() if text != was[name]}
-    changed |= {"Round": ""} if "Event" in changed else {}
+    changed |= {joined[1]: ""} if joined[0] in changed else {}
     return {name: text for name, text in {**tags, **changed}.items() if name not in changed or text}
 
 

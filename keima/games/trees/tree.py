@@ -12,7 +12,7 @@ from keima.plain import Data
 
 MOST_MARKS = 400
 """Of a node, where the page or keima's own words in a record set them."""
-MARK_TEXT = 8
+MARK_TEXT = 1000
 """Letters of a label there."""
 MARK_COLOUR = "^[A-Z]?$"
 """A letter of PGN, where the colour is not the kind's own."""

@@ -67,7 +67,7 @@ export class BoardPane {
       position, last: position.move ? { move: position.move, player: position.player } : null, choices: entry ? choicesOf(entry) : null, better: overlay.better || null,
       line: overlay.line && !this.preview ? overlay.line : null, ownership: this.shown.ownership || overlay.counting ? overlay.ownership || (overlay.entry && overlay.entry.ownership) || null : null,
       numbers: this.shown.numbers ? app.line().filter((node) => node.move && node.ply <= position.ply).map((node) => ({ move: node.move, player: node.player, number: node.ply })) : null,
-      marks: [...(position.marks || []), ...(overlay.tail ? [{ point: overlay.tail, kind: "circle" }] : [])].map((mark) => ({ at: mark.point, kind: mark.kind, text: mark.text, to: mark.to, colour: mark.colour })), legal: Object.keys(position.legal || {}), selected: this.selected, dragged: this.dragged,
+      marks: [...(position.marks || []), ...(overlay.tail ? [{ point: overlay.tail, kind: "circle" }] : [])].map((mark) => ({ at: mark.point, kind: mark.kind, text: mark.text && mark.text.length > 8 ? `${mark.text.slice(0, 7)}…` : mark.text, to: mark.to, colour: mark.colour })), legal: Object.keys(position.legal || {}), selected: this.selected, dragged: this.dragged,
       cursor: this.cursor && (this.pressed || document.activeElement === this.box) ? this.cursor : null, dead: overlay.dead || [], flip: this.shown.flip });
     this.legend.replaceChildren(...board.legend(this.scene).map(([name, text]) => html("li", null, html("i", { class: `swatch ${name}`, "aria-hidden": "true" }), text)));
     this.box.setAttribute("aria-label", `${t("part.board")}: ${position.text || board.describe(this.scene)}`);

@@ -100,7 +100,7 @@ def test_marks_and_comments_come_back(told: list[tuple[list[dict[str, str]], str
         "kind=arrow&point=d1",
         "d1",
         "kind=circle&point=d1&x=1",
-        "kind=label&point=d1&text=123456789",
+        f"kind=label&point=d1&text={'x' * 1001}",
         "kind=circle&point=d1&colour=%22onload%3D",
         " ".join(["kind=circle&point=d1"] * 401),
     ],

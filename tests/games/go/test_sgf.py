@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from keima.errors import BadRecord, IllegalMove
 from keima.games.files import read_records
+from keima.games.go import sgf_text
 from keima.games.go.records import RECORDS, Edit, GameRecord, parse_sgf, write_sgf
 from keima.games.go.rules import Rules
 from keima.games.go.sgf_text import guess_encoding, split_games
@@ -36,6 +37,16 @@ class TestOneGame:
         assert record.ranks == {"B": "3d", "W": "1k"}
         assert record.moves == (("B", "E5"), ("W", "G7"), ("B", "pass"), ("W", "pass"))
         assert record.notes == ()
+
+    def test_clocks_that_are_no_numbers_are_left_out(self) -> None:
+        record = parse_sgf("(;SZ[9];B[ee]BL[nan];W[gc]WL[inf];B[aa]BL[1e999];W[bb]WL[12.5])")
+        assert record.clocks == {4: 12.5}
+
+    @pytest.mark.parametrize("to_play", ["", "PL[B]", "PL[W]"])
+    def test_a_board_that_is_set_up_has_its_side_to_move(self, to_play: str) -> None:
+        record = parse_sgf(f"(;SZ[9]AB[aa]AW[bb]{to_play})")
+        assert record.final().to_json() == list(record.positions())[-1].to_json()
+        assert record.final().to_play == (to_play or "PL[B]")[3]
 
     def test_positions_are_one_more_than_moves(self) -> None:
         positions = list(parse_sgf(SMALL).positions())
@@ -106,16 +117,32 @@ class TestOneGame:
             ("KM[375]", 7.5, True),
             ("KM[3.75]", 7.5, True),
             ("KM[6.3]", 7.5, True),
+            ("KM[100]", 100.0, False),
+            ("KM[-150]", -150.0, False),
+            ("KM[155]", 7.5, True),
+            ("KM[6.5目]", 6.5, True),
+            ("KM[六目半]", 6.5, True),
+            ("KM[6目半]", 6.5, True),
+            ("KM[６．５]", 6.5, True),
+            ("KM[6 1/2]", 6.5, True),
+            ("KM[-7½]", -7.5, True),
+            ("KM[3 3/4子]", 7.5, True),
+            ("KM[3.75子]", 7.5, True),
+            ("KM[8目]", 8.0, True),
+            ("KM[5.5 points]", 5.5, True),
+            ("KM[目]", 7.5, True),
             ("KM[much]", 7.5, True),
             ("KM[1e999]", 7.5, True),
             ("KM[nan]", 7.5, True),
             ("", 7.5, True),
             ("HA[2]AB[dd][pp]", 0.5, True),
+            ("HA[2];B[dd];B[pp];W[aa]", 0.5, True),
         ],
     )
     def test_komi(self, written: str, komi: float, noted: bool) -> None:
         record = parse_sgf(f"(;RU[Chinese]{written})")
         assert record.komi == komi
+        assert parse_sgf(write_sgf(record)).komi == komi
         assert bool(record.notes) == noted
 
 
@@ -337,6 +364,41 @@ class TestEncodings:
         assert isinstance(record, GameRecord)
         assert record.players["B"] == name
         assert record.moves == (("B", "A9"),)
+
+    @pytest.mark.parametrize(
+        ("charset", "name", "read"),
+        [
+            ("CA[UTF-8]", "古力".encode() + b"\xfc", "古力\ufffd"),
+            ("", "古力と井山裕太、張栩".encode() + b"\xfc", "古力と井山裕太、張栩\ufffd"),
+            ("CA[UTF-8]", "聂卫平".encode("gb18030"), "聂卫平"),
+            ("CA[UTF-8]", b"M\xfcller", "Müller"),
+        ],
+    )
+    def test_a_broken_letter_costs_itself_alone(self, charset: str, name: bytes, read: str) -> None:
+        record = parse_sgf(f"(;GM[1]{charset}SZ[9]PB[".encode() + name + b"];B[aa])")
+        assert record.players["B"] == read
+
+    @given(st.permutations(range(5)), st.integers(10, 400))
+    @settings(max_examples=30, deadline=None)
+    def test_every_game_of_a_file_has_its_own(self, order: list[int], chunk: int) -> None:
+        """Also where pieces of the file end in the middle of a game, or of a letter."""
+        games = [
+            ("utf-8", "CA[UTF-8]", "曺薫鉉"),
+            ("gb18030", "CA[GB2312]", "古力、镕镕[九段\\]"),
+            ("cp932", "CA[Shift_JIS]", "表ソ能"),
+            ("cp932", "", "第35期名人戦表ソ能"),
+            ("ascii", "", "plain"),
+        ]
+        each = [games[k] for k in order]
+        data = b"\n".join(
+            f"(;GM[1]{charset}SZ[9]PB[{name}];B[aa];W[bb])".encode(codec) for codec, charset, name in each
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sgf_text, "CHUNK", chunk)
+            records = list(RECORDS.read(io.BytesIO(data)))
+        names = [name.replace("\\", "") for _, _, name in each]
+        assert [record.players["B"] for record in records if isinstance(record, GameRecord)] == names
+        assert [len(record.moves) for record in records if isinstance(record, GameRecord)] == [2] * 5
 
     def test_utf_16_with_a_byte_order_mark(self, tmp_path: Path) -> None:
         path = tmp_path / "x.sgf"

@@ -19,11 +19,23 @@ from keima.games.go import GAME
 from keima.games.go.board import MAX_SIZE
 from keima.games.go.playing import PLAYING, score_without
 from keima.games.go.position import Position, result_of
-from keima.games.go.records import _COLOURS, GameRecord, _escaped, _point_list, _text, _vertices, parse_sgf, write_sgf
+from keima.games.go.records import (
+    _COLOURS,
+    GameRecord,
+    _escaped,
+    _point_list,
+    _text,
+    _vertices,
+    changes_of,
+    event_of,
+    parse_sgf,
+    write_sgf,
+)
 from keima.games.go.rules import NAMED_RULES
 from keima.games.go.sgf_text import decode_text, mended, split_games
 from keima.games.go.vertices import fixed_handicap, vertex_to_xy
 from keima.games.playing import Judge
+from keima.games.position import Position as AnyPosition
 from keima.games.trees.editing import (
     MOST_NODES,
     Choice,
@@ -31,16 +43,20 @@ from keima.games.trees.editing import (
     broken,
     judgement_in_words,
     read_judgement,
+    retold,
     without_judgement,
 )
-from keima.games.trees.tree import GameTree, Setup, TreeNode
+from keima.games.trees.tree import MARK_TEXT, GameTree, Setup, TreeNode
 from keima.plain import Data, Note
 
 _MARKS = {"CR": "circle", "MA": "cross", "SQ": "square", "TR": "triangle"}
 _GRADES = {"inaccuracy": "IT", "mistake": "DO", "blunder": "BM"}
-_OURS = {"B", "W", "AB", "AW", "AE", "PL", "C", "LB", "AR", "V", "SBKV", "KEIMA", *_MARKS, *_GRADES.values()}
-_OF_ROOT = {"FF", "GM", "CA", "AP", "SZ", "KM", "RU", "HA", "PB", "PW", "BR", "WR", "DT", "EV", "RE"}
-"""Properties of a root that the record's own writer makes."""
+_OURS = {"B", "W", "AB", "AW", "AE", "PL", "C", "LB", "AR", "V", "SBKV", "KEIMA", *_MARKS}
+_JUDGED = {"V", "SBKV"}
+"""Of ours, what may be another program's."""
+_OF_FORMAT = {"FF", "GM", "CA", "AP"}
+_OF_ROOT = {"SZ", "KM", "RU", "HA", "PB", "PW", "BR", "WR", "DT", "EV", "RO", "GN", "RE", *_OF_FORMAT}
+"""Properties of a root that are facts of the game, or of the file."""
 
 
 class _Editing(Editing[Position]):
@@ -112,6 +128,12 @@ class _Editing(Editing[Position]):
 
     def write(self, tree: GameTree, judged: bool = True) -> str:
         coarse = sgf_grammar.parse_sgf_game(write_sgf(_record_of(tree)).encode())  # it knows rules, komi and stones
+        if tree.tags:
+            root = coarse.sequence[0]
+            for name in _OF_ROOT - _OF_FORMAT:
+                root.pop(name, None)
+            told = retold(tree.tags, _told(tree.tags), _told(_facts(tree)), ("EV", "RO"))
+            root.update({name: [_escaped(text)] for name, text in told.items()})
         waiting = [(tree.root, coarse)]
         while waiting:
             node, into = waiting.pop()
@@ -142,18 +164,19 @@ def _read(data: bytes, problem: str, source: str, index: int) -> GameTree:
     coarse = sgf_grammar.parse_sgf_game(decode_text(data).encode("utf-8", "replace"))
     points = _vertices(record.xsize, record.ysize)
     root = coarse.sequence[0]
-    tree.tags = {name: _text(root, name) for name in root if name not in _OF_ROOT and name not in _OURS}
+    tree.tags = {name: _text(root, name) for name in root if name in _OF_ROOT - _OF_FORMAT}
     made, cut = 1, 0
     waiting = [(tree.root, tree.start, coarse, True, 0)]
     while waiting:
         node, position, part, main, moves = waiting.pop()
-        for number, properties in enumerate(part.sequence):
-            if node is tree.root and part is coarse and number == 0:
-                _take(node, properties, points)
-                continue
-            child = TreeNode(*_step(properties, points, skip=main and moves == 0))
+        for properties in part.sequence:
+            steps = _steps(properties, points, None if main and not moves else position)
+            if not steps and not (node is tree.root and main):
+                steps = [TreeNode()]
             try:
-                after = tree.position_after(position, child)
+                for step in steps:
+                    position = tree.position_after(position, step)
+                    node = node.add(step)
             except KeimaError as error:
                 cut += 1
                 if cut <= 5:
@@ -165,16 +188,12 @@ def _read(data: bytes, problem: str, source: str, index: int) -> GameTree:
                         )
                     )
                 break
-            made += 1
+            made += len(steps)
             if made > MOST_NODES:
                 tree.notes.append(Note("only the first {count} nodes are read", "note.most", count=f"{MOST_NODES:,}"))
                 return tree
-            if child.move is None and child.setup is None and node.parent is None and main and not moves:
-                _take(node, properties, points)  # more of the root
-                continue
-            _take(child, properties, points)
-            node.add(child)
-            node, position, moves = child, after, moves + (child.move is not None)
+            _take(node, properties, points, of_root=properties is root)
+            moves += sum(step.move is not None for step in steps)
         else:
             rest = [(node, position, branch, main and k == 0, moves) for k, branch in enumerate(part.children)]
             waiting += reversed(rest)
@@ -184,31 +203,30 @@ def _read(data: bytes, problem: str, source: str, index: int) -> GameTree:
 Properties = Mapping[str, list[bytes]]
 
 
-def _step(
-    properties: Properties, points: Mapping[bytes, str], skip: bool
-) -> tuple[tuple[str, str] | None, Setup | None]:
-    """The move of a node, or the change of the board; `skip`: what is set up is part of the start already.
+def _steps(properties: Properties, points: Mapping[bytes, str], position: AnyPosition | None) -> list[TreeNode]:
+    """What leads on in a node: stones set up on the position (None: they are part of the start already), then a move.
 
-    A point off the board is a move that cannot be played.
+    What is no point of the board is a move, or a stone, that cannot be.
     """
+    steps = []
+    to_play = _COLOURS.get(_text(properties, "PL").strip().upper())
+    if position is not None:
+        assert isinstance(position, Position)
+        try:
+            changes = changes_of(properties, points, position)
+        except BadRecord:
+            changes = (("B", "?"),)
+        if changes or to_play not in (None, position.to_play):
+            steps.append(TreeNode(setup=Setup(changes, to_play)))
     for colour in ("B", "W"):
         if colour in properties:
             raw = properties[colour][0].strip()
-            return (colour, points.get(raw) or points.get(raw.lower()) or raw.decode("utf-8", "replace")[:8]), None
-    if skip or not properties.keys() & {"AB", "AW", "AE", "PL"}:
-        return None, None
-    try:
-        changes = tuple(
-            (piece, vertex)
-            for name, piece in (("AE", ""), ("AB", "B"), ("AW", "W"))
-            for vertex in _point_list(properties.get(name, ()), points, name)
-        )
-    except BadRecord:
-        return None, Setup((("B", "?"),))  # refused where it is applied
-    return None, Setup(changes, _COLOURS.get(_text(properties, "PL").strip().upper()))
+            vertex = points.get(raw) or points.get(raw.lower()) or f"[{raw.decode('utf-8', 'replace')[:20]}]"
+            return [*steps, TreeNode((colour, vertex))]
+    return steps
 
 
-def _take(node: TreeNode, properties: Properties, points: Mapping[bytes, str]) -> None:
+def _take(node: TreeNode, properties: Properties, points: Mapping[bytes, str], of_root: bool) -> None:
     """Comment, marks, judgement, grade and everything else of a node."""
     comment = without_judgement(_text(properties, "C", lines=True).strip())
     node.comment = "\n".join(filter(None, (node.comment, comment)))
@@ -225,7 +243,7 @@ def _take(node: TreeNode, properties: Properties, points: Mapping[bytes, str]) -
             at, _, other = raw.strip().partition(b":")
             point, text = points.get(at.lower()), sgf_grammar.simpletext_value(other).decode("utf-8", "replace")
             if name == "LB" and point not in (None, "pass"):
-                node.marks.append({"kind": "label", "point": point, "text": text[:8]})
+                node.marks.append({"kind": "label", "point": point, "text": text[:MARK_TEXT]})
             elif name == "AR" and point not in (None, "pass") and points.get(other.lower()) not in (None, "pass"):
                 node.marks.append({"kind": "arrow", "point": point, "to": points[other.lower()]})
     if "KEIMA" in properties:
@@ -234,9 +252,22 @@ def _take(node: TreeNode, properties: Properties, points: Mapping[bytes, str]) -
         except ValueError:
             node.judged = {}
     node.grade = next((grade for grade, name in _GRADES.items() if name in properties), "")
+    known = {""} | _OURS | (_OF_ROOT if of_root or node.parent is None else set())
     for name, values in properties.items():
-        if name not in _OURS and name not in _OF_ROOT:
+        if name not in known or (name in _JUDGED and not node.judged):
             node.properties[name] = [one.decode("utf-8", "replace") for one in values]
+
+
+def _told(texts: Mapping[str, str]) -> dict[str, str]:
+    """The facts that can change, by property, as a record's reader takes them."""
+    names = {name: texts.get(name, "").strip() for name in ("PB", "PW", "BR", "WR")}
+    return {**names, "DT": texts.get("DT", ""), "EV": event_of(texts), "RE": texts.get("RE", "")}
+
+
+def _facts(tree: GameTree) -> dict[str, str]:
+    names = {f"P{side}": name for side, name in tree.players.items()}
+    ranks = {f"{side}R": rank for side, rank in tree.ranks.items()}
+    return {**names, **ranks, "DT": tree.date, "EV": tree.event, "RE": tree.result}
 
 
 def _record_of(tree: GameTree) -> GameRecord:
@@ -285,12 +316,16 @@ def _properties(tree: GameTree, node: TreeNode, judged: bool) -> dict[str, list[
         else:
             found.setdefault(names[mark["kind"]], []).append(point)
     texts = [node.comment]
-    if node.grade:
-        found[_GRADES[node.grade]] = [b"" if node.grade == "inaccuracy" or node.grade == "mistake" else b"1"]
+    for grade, name in _GRADES.items():
+        if grade != node.grade:
+            found.pop(name, None)
+        else:
+            found.setdefault(name, [b"1" if grade == "blunder" else b""])
     if judged and "value" in node.judged:
         sign = 1 if node.judged.get("to_play") == tree.game.sides[0] else -1
         texts.append(judgement_in_words(tree, node))
         found["SBKV"] = [f"{50 * (1 + sign * node.judged['value']):.2f}".encode()]
+        found.pop("V", None)
         if "lead" in node.judged:
             found["V"] = [f"{sign * node.judged['lead']:.2f}".encode()]
         found["KEIMA"] = [_escaped(json.dumps(node.judged, separators=(",", ":")))]
