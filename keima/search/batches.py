@@ -203,7 +203,11 @@ class BatchesInFlight:
         if len(self.symmetries) > 1 and self._parameters.batches.random_symmetry:
             symmetries = self.symmetries[self._rng.integers(0, len(self.symmetries), filled)]
         send = partial(self._send, self._encoding, room, filled, symmetries)
-        answer = send() if self._sender is None else _Sent(self._sender.submit(send))
+        try:
+            answer = send() if self._sender is None else _Sent(self._sender.submit(send))
+        except BaseException:
+            self._take_back(room, rows)
+            raise
         self._in_flight.append(_InFlight(answer, room, rows, symmetries, time.perf_counter()))
         return filled, made
 
@@ -259,12 +263,15 @@ class BatchesInFlight:
         """Take everything under way back from the trees; answers that still come are not looked at."""
         while self._in_flight:
             batch = self._in_flight.popleft()
-            for tree, first, end in batch.rows:
-                cancel(tree.nodes, batch.room.leaves.nodes[first:end])
-                tree.pending -= end - first
             if isinstance(batch.answer, _Sent):
                 batch.answer.settle()  # its room is read until then
-            self._spare.append(batch.room)
+            self._take_back(batch.room, batch.rows)
+
+    def _take_back(self, room: _Room, rows: Sequence[tuple[Tree, int, int]]) -> None:
+        for tree, first, end in rows:
+            cancel(tree.nodes, room.leaves.nodes[first:end])
+            tree.pending -= end - first
+        self._spare.append(room)
 
     def evaluate_roots(self, roots: Sequence[Tree], symmetries: NDArray[np.int64]) -> tuple[Leaves, Heads]:
         """Evaluate roots, each under a symmetry: their moves with policy indices, and the heads, row by row."""

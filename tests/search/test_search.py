@@ -95,8 +95,9 @@ def test_another_device_searches_the_same_tree(delay: float) -> None:
     assert found[0] == found[1]
 
 
-def test_a_batch_that_another_device_fails_is_taken_back() -> None:
-    fake = go_fake(device="cuda")
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_batch_that_fails_is_taken_back(device: str) -> None:
+    fake = go_fake(device=device)
     search = Search(fake, batch_size=8)
     search.set_position(go.Position.start(5))
     search.run(Limits(visits=100))
