@@ -89,7 +89,7 @@ def _data() -> None:
 def import_(
     paths: Annotated[list[str], Argument(metavar="PATH...", help="SGF or PGN; .gz, .zip, folders too.")],
     output: Annotated[str, Option("-o", "--output", metavar="STORE", help="The .parquet file to write.")],
-    game: Annotated[str | None, Option(help="go or chess, where a folder holds both.")] = None,
+    game: Annotated[str | None, Option(help="go, chess or connect_four, where a folder holds several.")] = None,
     rules: Annotated[str | None, Option(help="Go rules where a record names none.  [default: chinese]")] = None,
     min_moves: Annotated[int, Option(min=0, help="Leave out games with fewer moves (plies).")] = 10,
     workers: Annotated[int | None, Option(min=1, help="Processes; all cores if not given.")] = None,
