@@ -35,6 +35,7 @@ from keima.inference.backend import (
 )
 from keima.inference.offline import openvino
 from keima.systems.encoding import Array
+from keima.systems.layers import QuantizedConvolution
 from keima.systems.network import Network
 
 SHAPES_KEPT = 16
@@ -292,8 +293,10 @@ def convert(network: Network, inputs: Mapping[str, Array]) -> openvino.Model:
         warnings.simplefilter("ignore")  # tracing warns of every Python number made from a shape; here boards are fixed
         example = tuple(as_tensors(network, inputs))
         traced = torch.jit.trace(TensorsOnly(network).eval(), example, check_trace=False)  # type: ignore[no-untyped-call]
-        frozen = torch.jit.freeze(traced, optimize_numerics=False)  # a frozen graph's constants are found much sooner
-        model = openvino.convert_model(frozen, example_input=example)
+        if not any(isinstance(layer, QuantizedConvolution) for layer in network.modules()):
+            # constants are found much sooner so; weights that are being rounded would be constants that were, in float
+            traced = torch.jit.freeze(traced, optimize_numerics=False)
+        model = openvino.convert_model(traced, example_input=example)
     model.reshape({i: list(tensor.shape) for i, tensor in enumerate(example)})
     return model
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from functools import partial
 
 import numpy as np
 import openvino
@@ -20,7 +21,7 @@ from keima.compress.quantize import near_enough, quantize, train
 from keima.errors import BadRequest, BadWeights, UnsupportedNetwork
 from keima.games.go import Position
 from keima.inference.evaluator import Evaluator
-from keima.inference.openvino_backend import float_precision
+from keima.inference.openvino_backend import OpenVINOBackend, convert, float_precision
 from keima.systems.files.onnx_file import any_size
 from keima.systems.layers import QuantizedConvolution, digest, quantized, with_layers
 from keima.systems.network import Network, Quantization
@@ -128,6 +129,21 @@ def test_answers_stay_near_on_positions_it_was_not_fitted_to(name, tmp_path):
     assert_same(answers(quantized(again), inputs), answers(computed, inputs), 0)
     planes = next(part for part in network.modules() if isinstance(part, nn.Conv2d))
     assert all(network.get_submodule(name) is not planes for name in found.quantization.layers)
+
+
+@pytest.mark.parametrize("name", ["alphago-zero", "v8-residual", "maia-6x64"])
+def test_openvino_computes_exactly_those_layers_in_int8(name):
+    """As evaluators have it compiled: rounded weights that were taken for float constants gave the same answers."""
+    network = small(name)
+    found = quantize(network, batches(network, 4))
+    assert found.quantization is not None
+    example = {name: tensor.numpy() for name, tensor in batches(network, 1)[0].items()}
+    backend, made = OpenVINOBackend(quantized(found), "int8", 8, 1), quantized(found)
+    for rows in (1, 4):
+        compiled = backend._compile(example, partial(convert, made, example), rows)
+        facts = [node.get_rt_info() for node in compiled.get_runtime_model().get_ops()]
+        kinds = [each["primitiveType"].astype(str) for each in facts if each["layerType"].astype(str) == "Convolution"]
+        assert sum(kind.lower().endswith("i8") for kind in kinds) == len(found.quantization.layers), kinds
 
 
 def test_evaluators_compute_in_int8_when_asked_to():
