@@ -115,6 +115,8 @@ class _Generations:
             return None if window is None else window.resign_threshold(self._recipe.games.resign)
 
         published = publish(self._store, generation, network, step, resign)
+        if self._turns is not None:
+            self._turns.rest()
         if step:
             send_checkpoint(self._store, self._folder, step)
         if published is not None:
