@@ -255,7 +255,8 @@ class Told(Watcher):
 
 
 def test_it_waits_for_games_and_leaves_the_cores_meanwhile(tmp_path, shards):
-    """With too few games it rests, and a signal to stop is heard; with more it goes on."""
+    """With too few games it rests, and a signal to stop is heard; its turn ends once step 4, a generation's last, is
+    published."""
     recipe_games = ("window.first=60", "window.reuse=0.05")
     store = run_of(tmp_path / "run", shards, *recipe_games)
     turns = Turns(tmp_path / "turn")
@@ -277,7 +278,7 @@ def test_it_waits_for_games_and_leaves_the_cores_meanwhile(tmp_path, shards):
     watcher = Watching()
     with pytest.raises(KeyboardInterrupt):
         learn(store, tmp_path / "run" / "learner", watcher, turns)
-    assert states == [(1, False), (2, False), (3, False), (4, False), (-1, True)]
+    assert states == [(1, False), (2, False), (3, False), (4, True), (-1, True)]
     assert workers.free()
     assert any("step 4 is kept" in message for message in watcher.said)
 
