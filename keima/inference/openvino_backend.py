@@ -294,7 +294,7 @@ def convert(network: Network, inputs: Mapping[str, Array]) -> openvino.Model:
         example = tuple(as_tensors(network, inputs))
         traced = torch.jit.trace(TensorsOnly(network).eval(), example, check_trace=False)  # type: ignore[no-untyped-call]
         if not any(isinstance(layer, QuantizedConvolution) for layer in network.modules()):
-            # constants are found much sooner so; weights that are being rounded would be constants that were, in float
+            # a frozen graph's constants are found much sooner; weights rounded to int8 would be such, in float
             traced = torch.jit.freeze(traced, optimize_numerics=False)
         model = openvino.convert_model(traced, example_input=example)
     model.reshape({i: list(tensor.shape) for i, tensor in enumerate(example)})
