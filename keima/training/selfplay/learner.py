@@ -95,8 +95,6 @@ class _Generations:
 
     def begin(self, step: int, stopped: Callable[[], bool]) -> None:
         """Wait for the generation's games, and then for this machine's cores."""
-        if self._turns is not None:
-            self._turns.rest()
         self._batches.stopped = stopped
         self._batches.prepare()
         if self._turns is not None:
