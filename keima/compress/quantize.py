@@ -42,8 +42,8 @@ from keima.systems.network import Network, Quantization
 
 LIMIT = 1e-3
 """KL divergence of the policy from the float network's, in nats, that is near enough."""
-SHARE = 0.01
-"""A convolution with less of the network's multiplications stays in float."""
+LEAST = 0.125
+"""A convolution with less of the multiplications of the costliest one in int8 stays in float."""
 MOST_FLOAT = 0.25
 """At most this share of the multiplications goes back to float."""
 DAMPING = 1e-2
@@ -189,12 +189,12 @@ def _costs(network: Network, inputs: Inputs) -> dict[str, int]:
 
     with watching(network, modules, see):
         network(**inputs)
-    least, first = SHARE * sum(costs.values()), next(iter(costs), "")
-    return {
-        name: cost
-        for name, cost in costs.items()
-        if name != first and cost >= least and calls[name] == 1 and modules[name].groups == 1
+    first = next(iter(costs), "")
+    able = {
+        name: cost for name, cost in costs.items() if name != first and calls[name] == 1 and modules[name].groups == 1
     }
+    least = LEAST * max(able.values(), default=0)
+    return {name: cost for name, cost in able.items() if cost >= least}
 
 
 @torch.no_grad()

@@ -114,6 +114,14 @@ def apart(one: Network, other: Network, inputs: dict[str, Tensor]) -> float:
     return max(float(np.abs(ours[name] - theirs[name]).mean() / (theirs[name].std() + 1e-9)) for name in theirs)
 
 
+def test_however_deep_a_network_is_its_tower_is_in_int8():
+    """Of 104 equal convolutions none has a hundredth of the multiplications."""
+    network = lively(create("alphago-zero", blocks=52, channels=8, board_size=9)).eval()
+    found = quantize(network, [random_inputs(network, 2, None, seed=0)])
+    assert found.quantization is not None
+    assert len(found.quantization.layers) >= 104
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_answers_stay_near_on_positions_it_was_not_fitted_to(name, tmp_path):
     network = small(name)
