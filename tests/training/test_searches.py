@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -164,6 +165,14 @@ def test_training_learns_what_was_found_and_not_what_was_played(store, tmp_path)
     (found,) = evaluator([start])
     assert max(found.policy, key=found.policy.get) == "a2a3"  # the oracle's first, which nobody played
     assert found.value == pytest.approx(0.2, abs=0.15)
+
+    def score(*options: str) -> dict:
+        command = ["data", "score", str(tmp_path / "run" / "network.pb.gz"), str(out), "--json", *options]
+        return json.loads(CliRunner().invoke(app, command).output)
+
+    guessed, played = score("--searches"), score()
+    assert guessed["top1"] > 0.85 > 0.3 > played["top1"]
+    assert guessed["value_mse"] < 0.1 < played["value_mse"]
 
 
 def test_values_are_learned_where_the_result_is_unknown(tmp_path):

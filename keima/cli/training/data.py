@@ -49,6 +49,7 @@ SCORE_EXAMPLES = """Examples:
 \b
   keima data score maia-1500.pb.gz test.parquet
   keima data score runs/mine/network.pb.gz test.parquet --positions 20000 --json
+  keima data score default-chess.safetensors searched.parquet --searches
 """
 SPLIT_EXAMPLES = """Examples:
 
@@ -231,15 +232,21 @@ def score(
     net: common.NetArgument,
     store: StoreArgument,
     positions: Annotated[int, Option(min=1, help="How many; the same ones for every network.")] = 4096,
+    searches: Annotated[bool, Option(help="Guess what searches found: their first moves and Q.")] = False,
     as_json: Annotated[bool, Option("--json", help="As JSON, with phases of the game and calibration.")] = False,
     output: common.Output = "-",
 ) -> None:
     """How well a network guesses the games of a store: first moves, results, and how far off it is."""
     from keima.training.data.store import GameStore
     from keima.training.distill.comparison import evaluate_on
+    from keima.training.distill.searches import searched_games
 
-    network = common.open_network(net)
-    found = evaluate_on(network, GameStore.open(store), positions)
+    network, opened = common.open_network(net), GameStore.open(store)
+    if searches:
+        said = searched_games(opened)
+        found = evaluate_on(network, said.games, positions, **said.targets(0.0))
+    else:
+        found = evaluate_on(network, opened, positions)
     with common.open_output(output) as stream:
         stream.write(json.dumps(found.to_json(), indent=2) + "\n" if as_json else f"{net}: {found.summary()}\n")
 

@@ -6,6 +6,7 @@ import time
 from collections import deque
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 from keima.games.archive import FlatGames
 from keima.inference.evaluator import Evaluator, Handle
@@ -46,20 +47,19 @@ def first_board(games: GameStore, network: Network) -> tuple[int, int]:
     return width, height
 
 
-def evaluate_on(
-    network: Network, games: GameStore | FlatGames, positions: int = 4096, chosen: PositionFilter | None = None
-) -> Evaluation:
+def evaluate_on(network: Network, games: GameStore | FlatGames, count: int = 4096, **options: Any) -> Evaluation:
     """How well a network in evaluation mode guesses about so many positions of games, the same ones for every network.
+
+    Args:
+        options: of the `Loader`: which positions, and what searches found there.
 
     Raises:
         BadRequest: the games and the network do not fit.
     """
-    targets = frozenset({"policy", "value"})
-    with Loader(
-        games, network.encoding, _BATCH, seed=_SEED, symmetries=False, targets=targets, positions=chosen
-    ) as made:
-        count = max(1, min(positions, made.positions) // _BATCH)
-        return report(tally_batches(network, (next(made).torch() for _ in range(count)), nullcontext))
+    options |= {"symmetries": False, "targets": frozenset({"policy", "value"})}
+    with Loader(games, network.encoding, _BATCH, seed=_SEED, **options) as made:
+        batches = max(1, min(count, made.positions) // _BATCH)
+        return report(tally_batches(network, (next(made).torch() for _ in range(batches)), nullcontext))
 
 
 def standing(
@@ -76,7 +76,7 @@ def standing(
     Raises:
         BadRequest: the games and the network do not fit.
     """
-    evaluation, encoding = evaluate_on(network, games, positions, chosen), network.encoding
+    evaluation, encoding = evaluate_on(network, games, positions, positions=chosen), network.encoding
     with Loader(games, encoding, _BATCH, symmetries=False, targets=(), positions=chosen, also=encoding) as made:
         batch = next(made).also
     assert batch is not None
