@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from keima.compress.prune import divergence
-from keima.compress.refit import Inputs, Moments, Sample, taken, watching
+from keima.compress.refit import Inputs, Moments, Sample, watching
 from keima.errors import UnsupportedNetwork
 from keima.systems.layers import (
     INPUT_LEVELS,
@@ -68,7 +68,8 @@ def quantize(network: Network, batches: Sequence[Inputs], tell: Tell = lambda wo
     """A copy of the network with a `quantization`, in evaluation mode; its weights are the same.
 
     Args:
-        batches: the network's inputs by name, `mask` among them where boards are padded: about 1,000 positions.
+        batches: the network's inputs by name, `mask` among them where boards are padded: about 1,000 positions, all on
+            boards of one shape, for they are computed together.
         tell: hears what is being done.
 
     Raises:
@@ -79,29 +80,44 @@ def quantize(network: Network, batches: Sequence[Inputs], tell: Tell = lambda wo
     if not costs:
         raise UnsupportedNetwork(f"{network.pedigree.name} has no convolutions to quantize")
     samples = [Sample.of(inputs, number) for number, inputs in enumerate(batches)]
-    written: dict[str, list[Tensor]] = {name: [] for name in costs}
+    wanted: dict[str, list[Tensor]] = {name: [] for name in costs}
     for inputs, sample in zip(batches, samples, strict=True):
 
         def see(name: str, _read: Tensor, made: Tensor, sample: Sample = sample) -> None:
-            written[name].append(sample.of_map(made))
+            wanted[name].append(sample.of_map(made))
 
         with watching(original, costs, see):
             original(**inputs)
-    now = copy.deepcopy(original)
-    layers: Layers = {}
+    layers: dict[str, Mapping[str, Tensor]] = {}
     started = time.monotonic()
-    for number, name in enumerate(costs):
+
+    def fit(name: str, x: Tensor) -> QuantizedConvolution:
+        number, module = len(layers), _convolution(original, name)
         left = f", {(time.monotonic() - started) / number * (len(costs) - number):.0f} s left" if number else ""
         tell(f"int8: convolution {number + 1} of {len(costs)}{left}")
-        module = _convolution(now, name)
-        read = []
-        for inputs, sample in zip(batches, samples, strict=True):
-            ((x, *_),) = taken([module], partial(now, **inputs))
-            read.append(sample.of_map(x, module.kernel_size[0]))
-        layer = _fitted(module, torch.cat(read), torch.cat(written.pop(name)))
-        now.set_submodule(name, QuantizedConvolution(module, layer))
-        layers = {**layers, name: layer}
+        parts = zip(samples, torch.split(x, [len(inputs["planes"]) for inputs in batches]), strict=True)
+        read = torch.cat([sample.of_map(part, module.kernel_size[0]) for sample, part in parts])
+        layers[name] = _fitted(module, read, torch.cat(wanted.pop(name)))
+        return QuantizedConvolution(module, layers[name])
+
+    now = copy.deepcopy(original)
+    for name in costs:
+        now.set_submodule(name, _Unfitted(partial(fit, name)))
+    now(**{name: torch.cat([inputs[name] for inputs in batches]) for name in batches[0]})
     return _holding(network, layers)
+
+
+class _Unfitted(nn.Module):
+    """Stands where a convolution will be in int8: made when its input comes, as quantized layers before it write it."""
+
+    def __init__(self, fit: Callable[[Tensor], QuantizedConvolution]) -> None:
+        super().__init__()
+        self._fit = fit
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, I, H, W] of all positions → [N, O, H, W]."""
+        written: Tensor = self._fit(x)(x)
+        return written
 
 
 def _holding(network: Network, layers: Layers) -> Network:
