@@ -25,10 +25,11 @@ from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from keima.compress.prune import divergence
 from keima.compress.refit import Inputs, Moments, Sample, watching
-from keima.errors import UnsupportedNetwork
+from keima.errors import BadRequest, UnsupportedNetwork
 from keima.systems.layers import (
     INPUT_LEVELS,
     PAIR_LEVELS,
@@ -68,14 +69,14 @@ def quantize(network: Network, batches: Sequence[Inputs], tell: Tell = lambda wo
     """A copy of the network with a `quantization`, in evaluation mode; its weights are the same.
 
     Args:
-        batches: the network's inputs by name, `mask` among them where boards are padded: about 1,000 positions, all on
-            boards of one shape, for they are computed together.
+        batches: the network's inputs by name, `mask` among them where boards are padded: about 1,000 positions.
         tell: hears what is being done.
 
     Raises:
         UnsupportedNetwork: a network without convolutions in its middle.
+        BadRequest: boards of several sizes, which the network does not take together.
     """
-    original = copy.deepcopy(network).eval()
+    original, every = copy.deepcopy(network).eval(), _together(network, batches)
     costs = _costs(original, batches[0])
     if not costs:
         raise UnsupportedNetwork(f"{network.pedigree.name} has no convolutions to quantize")
@@ -103,8 +104,26 @@ def quantize(network: Network, batches: Sequence[Inputs], tell: Tell = lambda wo
     now = copy.deepcopy(original)
     for name in costs:
         now.set_submodule(name, _Unfitted(partial(fit, name)))
-    now(**{name: torch.cat([inputs[name] for inputs in batches]) for name in batches[0]})
+    now(**every)
     return _holding(network, layers)
+
+
+def _together(network: Network, batches: Sequence[Inputs]) -> Inputs:
+    """All positions as one batch; smaller boards stand in the top left corners of their planes, with a mask."""
+    shapes = [inputs["planes"].shape[2:] for inputs in batches]
+    height, width = (max(sizes) for sizes in zip(*shapes, strict=True))
+    masked = len({*shapes}) > 1 or any("mask" in inputs for inputs in batches)
+    if masked and not network.encoding.masked:
+        raise BadRequest("takes boards of one size at a time: quantize on those", source=network.pedigree.name)
+    parts = []
+    for inputs, (h, w) in zip(batches, shapes, strict=True):
+        edge = (0, width - w, 0, height - h)
+        part = {**inputs, "planes": F.pad(inputs["planes"], edge)}
+        if masked:
+            here = inputs.get("mask", torch.ones(1, 1, 1)).expand(len(inputs["planes"]), h, w)
+            part["mask"] = F.pad(here, edge)
+        parts.append(part)
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 
 class _Unfitted(nn.Module):

@@ -122,6 +122,18 @@ def test_however_deep_a_network_is_its_tower_is_in_int8():
     assert len(found.quantization.layers) >= 104
 
 
+def test_boards_of_several_sizes_are_fitted_together():
+    network = small("v8-residual")
+    sides = [random_inputs(network, 8, side, seed=side) for side in (7, 9)]
+    found = quantize(network, sides)
+    assert found.quantization is not None
+    for inputs in sides:
+        assert 0 < apart(quantized(found), network, inputs) < 0.1
+    alone = small("alphago-policy")
+    with pytest.raises(BadRequest, match="boards of one size"):
+        quantize(alone, [random_inputs(alone, 2, side, seed=0) for side in (7, 9)])
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_answers_stay_near_on_positions_it_was_not_fitted_to(name, tmp_path):
     network = small(name)
