@@ -77,18 +77,19 @@ def quantize(network: Network, batches: Sequence[Inputs], tell: Tell = lambda wo
         BadRequest: boards of several sizes, which the network does not take together.
     """
     original, every = copy.deepcopy(network).eval(), _together(network, batches)
-    costs = _costs(original, batches[0])
+    costs = _worth(_costs(original, batches[0]))
     if not costs:
         raise UnsupportedNetwork(f"{network.pedigree.name} has no convolutions to quantize")
     samples = [Sample.of(inputs, number) for number, inputs in enumerate(batches)]
-    wanted: dict[str, list[Tensor]] = {name: [] for name in costs}
-    for inputs, sample in zip(batches, samples, strict=True):
+    sizes = [len(inputs["planes"]) for inputs in batches]
 
-        def see(name: str, _read: Tensor, made: Tensor, sample: Sample = sample) -> None:
-            wanted[name].append(sample.of_map(made))
+    def sampled(x: Tensor, kernel: int = 1) -> Tensor:
+        parts = zip(samples, torch.split(x, sizes), strict=True)
+        return torch.cat([sample.of_map(part, kernel) for sample, part in parts])
 
-        with watching(original, costs, see):
-            original(**inputs)
+    wanted: dict[str, Tensor] = {}
+    with watching(original, costs, lambda name, _read, written: wanted.update({name: sampled(written)})):
+        original(**every)
     layers: dict[str, Mapping[str, Tensor]] = {}
     started = time.monotonic()
 
@@ -96,9 +97,7 @@ def quantize(network: Network, batches: Sequence[Inputs], tell: Tell = lambda wo
         number, module = len(layers), _convolution(original, name)
         left = f", {(time.monotonic() - started) / number * (len(costs) - number):.0f} s left" if number else ""
         tell(f"int8: convolution {number + 1} of {len(costs)}{left}")
-        parts = zip(samples, torch.split(x, [len(inputs["planes"]) for inputs in batches]), strict=True)
-        read = torch.cat([sample.of_map(part, module.kernel_size[0]) for sample, part in parts])
-        layers[name] = _fitted(module, read, torch.cat(wanted.pop(name)))
+        layers[name] = _fitted(module, sampled(x, module.kernel_size[0]), wanted.pop(name))
         return QuantizedConvolution(module, layers[name])
 
     now = copy.deepcopy(original)
@@ -213,7 +212,7 @@ def _convolution(network: Network, name: str) -> nn.Conv2d:
 
 
 def _costs(network: Network, inputs: Inputs) -> dict[str, int]:
-    """Multiplications a position of each convolution worth quantizing, by name, in the order of evaluation."""
+    """Multiplications a position of each convolution that can be in int8, by name, in the order of evaluation."""
     modules = {name: part for name, part in network.named_modules() if isinstance(part, nn.Conv2d)}
     costs: dict[str, int] = {}
     calls: Counter[str] = Counter()
@@ -225,11 +224,15 @@ def _costs(network: Network, inputs: Inputs) -> dict[str, int]:
     with watching(network, modules, see):
         network(**inputs)
     first = next(iter(costs), "")
-    able = {
+    return {
         name: cost for name, cost in costs.items() if name != first and calls[name] == 1 and modules[name].groups == 1
     }
-    least = LEAST * max(able.values(), default=0)
-    return {name: cost for name, cost in able.items() if cost >= least}
+
+
+def _worth(costs: Mapping[str, int]) -> dict[str, int]:
+    """Those that are worth quantizing."""
+    least = LEAST * max(costs.values(), default=0)
+    return {name: cost for name, cost in costs.items() if cost >= least}
 
 
 @torch.no_grad()
@@ -266,7 +269,7 @@ def near_enough(
     for number, name in enumerate(layers):
         tell(f"int8: measuring convolution {number + 1} of {len(layers)}")
         gains[name] = (now - apart(with_layers(original, without(name)))) / costs[name]
-    room = MOST_FLOAT * sum(costs.values())
+    room = MOST_FLOAT * sum(_worth(costs).values())
     for name in sorted(gains, key=lambda name: -gains[name]):
         if now <= limit or gains[name] <= 0:
             break

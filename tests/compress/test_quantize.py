@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import random
 from functools import partial
@@ -120,6 +121,20 @@ def test_however_deep_a_network_is_its_tower_is_in_int8():
     found = quantize(network, [random_inputs(network, 2, None, seed=0)])
     assert found.quantization is not None
     assert len(found.quantization.layers) >= 104
+
+
+def test_layers_that_another_version_thought_worth_it_can_go_back_to_float(monkeypatch):
+    network = small("v8-residual")
+    with monkeypatch.context() as patched:
+        patched.setattr(importlib.import_module("keima.compress.quantize"), "LEAST", 0.0)
+        every = quantize(network, batches(network, 2))
+    usual = quantize(network, batches(network, 2))
+    assert every.quantization is not None
+    assert usual.quantization is not None
+    assert {*every.quantization.layers} > {*usual.quantization.layers}
+    left = near_enough(every, batches(network, 1, first=50), limit=0.0)
+    assert left.quantization is not None
+    assert {*left.quantization.layers} < {*every.quantization.layers}
 
 
 def test_boards_of_several_sizes_are_fitted_together():
