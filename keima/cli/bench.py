@@ -175,12 +175,15 @@ def batches(evaluator: Evaluator, encoded: Batch) -> Run:
 def openvino_alone(network: Network, encoded: Batch, precision: str, hint: str) -> Run:
     """Positions/s of the graph itself on OpenVINO's own request queue, with nothing around it."""
     from keima.inference.offline import openvino
-    from keima.inference.openvino_backend import convert, float_precision
+    from keima.inference.openvino_backend import computed, float_precision
+    from keima.inference.winograd import least_rows
     from keima.systems.layers import quantized
 
     network = quantized(network) if precision == "int8" else network
+    least = least_rows(network, encoded.inputs["planes"].shape[2:]) if precision == "f32" else None
+    products = least is not None and least <= encoded.size
     config = {"PERFORMANCE_HINT": hint, "INFERENCE_PRECISION_HINT": float_precision(precision)}
-    compiled = openvino.Core().compile_model(convert(network, encoded.inputs), "CPU", config)
+    compiled = openvino.Core().compile_model(computed(network, encoded.inputs, products), "CPU", config)
     queue = openvino.AsyncInferQueue(compiled, 4)
     inputs = [encoded.inputs[name] for name in network.input_names]
     return timed(lambda: queue.start_async(inputs, share_inputs=True), encoded.size, queue.wait_all)

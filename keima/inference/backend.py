@@ -34,6 +34,10 @@ POINTS_ON_TILES = 2888
 """The same where AMX multiplies by tiles, many times as fast: the start of a request costs more than the cache gives.
 One such core, bf16, against 361: b6c96 1.32 times the positions/s on 19×19 and 1.34 on 9×9, Maia 6×64 1.45."""
 
+POINTS_OF_PRODUCTS = 1444
+"""The same where convolutions are matrix products (`winograd.py`), whose weights are read once a request. One Zen 4
+core, against one position each: b6c96 1.25 times the positions/s on 19×19 and 1.5 on 9×9, Maia 6×64 1.4."""
+
 
 class Pending(Protocol):
     """A batch under way."""
@@ -69,10 +73,10 @@ def has_tiles() -> bool:
 
 
 @lru_cache
-def source_digest(backend: str) -> str:
+def source_digest(*backend: str) -> str:
     """SHA-256 (hex) of the code that decides what a network computes: all files of the systems, and the backend's."""
-    digest = hashlib.sha256(Path(backend).read_bytes())
-    for path in sorted(Path(systems.__file__).parent.rglob("*.py")):
+    digest = hashlib.sha256()
+    for path in (*map(Path, backend), *sorted(Path(systems.__file__).parent.rglob("*.py"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

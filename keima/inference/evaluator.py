@@ -47,7 +47,7 @@ class Evaluator:
             of it in bf16 where the processor computes in that; "f16" on CUDA, and for an ONNX file that is; "auto" is
             "f32" everywhere, for an answer should not depend on the machine, except that the backend onnx computes as
             the network's ONNX file does.
-        batch_size: positions evaluated together, at least 1.
+        batch_size: positions evaluated together, at least 1; with another one the last digits may be others.
         threads: CPU threads in all; None takes every core.
 
     Attributes:

@@ -3,7 +3,8 @@
 Measured with b6c96 on 19×19 and Maia 6×64 (two Zen 5 cores, `benchmarks/bench_evaluator.py`): one thread a stream and
 small requests beat one large request on all threads, because a request's activations then stay in a core's cache. On
 small boards a request holds several positions, which is a tenth faster than one each; a batch too small to give every
-stream such a request goes by narrower ones (9×9, one position: 1.1 ms in place of 3.3).
+stream such a request goes by narrower ones (9×9, one position: 1.1 ms in place of 3.3). In float32 3×3 convolutions are
+Winograd's (`winograd.py`).
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ import numpy as np
 import torch
 
 from keima.errors import BadRequest
-from keima.inference import cache
+from keima.inference import cache, winograd
 from keima.inference.backend import (
+    POINTS_OF_PRODUCTS,
     POINTS_ON_TILES,
     TensorsOnly,
     as_tensors,
@@ -86,8 +88,9 @@ class OpenVINOBackend:
         shape = inputs["planes"].shape[2:]
         if shape not in self._compiled:
             example = {name: padded(inputs[name][:1], 1).copy() for name in self._network.input_names}
-            converted = lru_cache(partial(convert, self._network, example))
-            rows, open_slots = self._rows(shape[0] * shape[1]), partial(self._open_slots, example, converted)
+            rows, products = self._rows(shape)
+            converted = lru_cache(partial(computed, self._network, example, products))
+            open_slots = partial(self._open_slots, example, converted, products)
             self._compiled[shape] = CompiledShape(open_slots, rows, self._streams(rows))
             if len(self._compiled) > SHAPES_KEPT:
                 self._compiled.popitem(last=False)
@@ -95,25 +98,32 @@ class OpenVINOBackend:
         return self._compiled[shape]
 
     def _open_slots(
-        self, example: Mapping[str, Array], converted: Callable[[], openvino.Model], rows: int
+        self, example: Mapping[str, Array], converted: Callable[[], openvino.Model], products: bool, rows: int
     ) -> list[Slot]:
         """Requests of `rows` rows, enough for all batches in flight."""
-        model = self._compile(example, converted, rows)
+        model = self._compile(example, converted, rows, products)
         count = BATCHES_IN_FLIGHT * -(-self._batch_size // rows)
         return [Slot(model.create_infer_request(), self._network) for _ in range(count)]
 
-    def _rows(self, points: int) -> int:
-        """Positions of a request. On tiles it takes as many of a batch as leave each thread its own request."""
-        if self._float == "f32" or not has_tiles():
-            return rows_per_request(points, self._batch_size)
-        return rows_per_request(points, -(-self._batch_size // self._cores), POINTS_ON_TILES)
+    def _rows(self, board: tuple[int, int]) -> tuple[int, bool]:
+        """Positions of a request, and whether its convolutions are products (`winograd.py`).
+
+        That depends on no number of cores: the same bits on machines that differ in it.
+        """
+        points, share = board[0] * board[1], -(-self._batch_size // self._cores)  # what leaves each thread a request
+        if self._float != "f32" and has_tiles():
+            return rows_per_request(points, share, POINTS_ON_TILES), False
+        least = winograd.least_rows(self._network, board) if self.precision == "f32" else None
+        if least is not None and least <= self._batch_size:
+            return max(least, rows_per_request(points, share, POINTS_OF_PRODUCTS)), True
+        return rows_per_request(points, self._batch_size), False
 
     def _streams(self, rows: int) -> int:
         """How many requests are computed at once."""
         return min(-(-self._batch_size // rows), self._cores)
 
     def _compile(
-        self, example: Mapping[str, Array], converted: Callable[[], openvino.Model], rows: int
+        self, example: Mapping[str, Array], converted: Callable[[], openvino.Model], rows: int, products: bool = False
     ) -> openvino.CompiledModel:
         """The network compiled for inputs as the example's with `rows` rows, from the disk where it is there."""
         config: dict[str, int | str] = {"NUM_STREAMS": self._streams(rows), "INFERENCE_PRECISION_HINT": self._float}
@@ -123,8 +133,8 @@ class OpenVINOBackend:
                 config["ENABLE_CPU_PINNING"] = "NO"
         shapes = {name: (rows, *array.shape[1:]) for name, array in example.items()}
         processor = self._core.get_property("CPU", "FULL_DEVICE_NAME")
-        versions = (openvino.__version__, torch.__version__, source_digest(__file__), processor)
-        parts = (self._fingerprint, versions, sorted(shapes.items()), sorted(config.items()))
+        versions = (openvino.__version__, torch.__version__, source_digest(__file__, winograd.__file__), processor)
+        parts = (self._fingerprint, versions, sorted(shapes.items()), sorted(config.items()), products)
         key = hashlib.sha256(repr(parts).encode()).hexdigest()
         if (stored := cache.read(key)) is not None:
             with suppress(RuntimeError):  # made by a build of OpenVINO that calls itself the same and is not
@@ -298,6 +308,14 @@ def convert(network: Network, inputs: Mapping[str, Array]) -> openvino.Model:
             traced = torch.jit.freeze(traced, optimize_numerics=False)
         model = openvino.convert_model(traced, example_input=example)
     model.reshape({i: list(tensor.shape) for i, tensor in enumerate(example)})
+    return model
+
+
+def computed(network: Network, inputs: Mapping[str, Array], products: bool) -> openvino.Model:
+    """The model that is computed: `convert`'s, its 3×3 convolutions written as products where that is wanted."""
+    model = convert(network, inputs)
+    if products:
+        winograd.by_winograd(model)
     return model
 
 
