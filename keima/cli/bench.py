@@ -176,11 +176,11 @@ def openvino_alone(network: Network, encoded: Batch, precision: str, hint: str) 
     """Positions/s of the graph itself on OpenVINO's own request queue, with nothing around it."""
     from keima.inference.offline import openvino
     from keima.inference.openvino_backend import computed, float_precision
-    from keima.inference.winograd import least_rows
+    from keima.inference.winograd import least_batch
     from keima.systems.layers import quantized
 
     network = quantized(network) if precision == "int8" else network
-    least = least_rows(network, encoded.inputs["planes"].shape[2:]) if precision == "f32" else None
+    least = least_batch(network, encoded.inputs["planes"].shape[2:]) if precision == "f32" else None
     products = least is not None and least <= encoded.size
     config = {"PERFORMANCE_HINT": hint, "INFERENCE_PRECISION_HINT": float_precision(precision)}
     compiled = openvino.Core().compile_model(computed(network, encoded.inputs, products), "CPU", config)

@@ -113,10 +113,11 @@ class OpenVINOBackend:
         points, share = board[0] * board[1], -(-self._batch_size // self._cores)  # what leaves each thread a request
         if self._float != "f32" and has_tiles():
             return rows_per_request(points, share, POINTS_ON_TILES), False
-        least = winograd.least_rows(self._network, board) if self.precision == "f32" else None
-        if least is not None and least <= self._batch_size:
-            return max(least, rows_per_request(points, share, POINTS_OF_PRODUCTS)), True
-        return rows_per_request(points, self._batch_size), False
+        rows = rows_per_request(points, self._batch_size)
+        least = winograd.least_batch(self._network, board) if self.precision == "f32" else None
+        if least is None or least > self._batch_size:
+            return rows, False
+        return max(rows, rows_per_request(points, share, POINTS_OF_PRODUCTS)), True
 
     def _streams(self, rows: int) -> int:
         """How many requests are computed at once."""
@@ -270,11 +271,15 @@ class CompiledShape:
 
     def _parts(self, size: int) -> list[tuple[slice, int]]:
         """The widest requests that give each stream work, then narrower ones. One may have a quarter of it empty."""
-        parts, start, share = [], 0, -(-size // self._streams)
-        for width in self._widths:
-            while start < size and (4 * min(share, size - start) > 3 * width or width == self._widths[-1]):
-                parts.append((slice(start, min(start + width, size)), width))
-                start += width
+        parts: list[tuple[slice, int]] = []
+        for share in (-(-size // self._streams), size // self._streams):  # the second where the first leaves one idle
+            parts, start = [], 0
+            for width in self._widths:
+                while start < size and (4 * min(share, size - start) > 3 * width or width == self._widths[-1]):
+                    parts.append((slice(start, min(start + width, size)), width))
+                    start += width
+            if len(parts) >= min(size, self._streams):
+                break
         return parts
 
     def _has(self, width: int) -> bool:

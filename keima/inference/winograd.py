@@ -25,8 +25,9 @@ TURN = (2, 3, 0, 1)
 LEAST = 48 * 48
 """Channels in times channels out from which on a convolution is written so: what the transforms cost grows with the
 channels, what they save with their square. Towers of 32 on 9×9 are no faster, of 48 on 6×7 level (1.0–1.1)."""
-TILES = 16
-"""Of a request, from which on it pays to read the larger weights: four chess boards, one 13×13."""
+TILES, BATCH = 25, 32
+"""Tiles of a board, as 19×19 has, from which on this is quicker for one position alone, too. With fewer, one position
+takes longer so (100 visits on 9×9: 1.2 times), and only evaluators of such batches, made for many at once, do it."""
 LARGEST = 1 << 29
 """Bytes that a network's weights may take so; one with more stays as it is."""
 TOGETHER = 2
@@ -88,15 +89,15 @@ class _Axis:
         return found
 
 
-def least_rows(network: nn.Module, board: tuple[int, int]) -> int | None:
-    """Boards [H, W] of a request, a power of two, from which on this is quicker for a network; None: it never is."""
+def least_batch(network: nn.Module, board: tuple[int, int]) -> int | None:
+    """The `batch_size` from which on this is for a network on boards [H, W]; None: it never is."""
     height, width = map(_Axis, board)
     kernels = [layer.weight for layer in network.modules() if isinstance(layer, nn.Conv2d)]
     sizes = [k.shape[0] * k.shape[1] for k in kernels if k.shape[2:] == (3, 3)]
     weights = sum(size for size in sizes if size >= LEAST)
     if not 0 < 4 * weights * height.numbers * width.numbers <= LARGEST:
         return None
-    return 1 << (-(-TILES // (height.tiles * width.tiles)) - 1).bit_length()
+    return 1 if height.tiles * width.tiles >= TILES else BATCH
 
 
 def by_winograd(model: openvino.Model) -> None:

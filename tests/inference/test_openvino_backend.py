@@ -12,7 +12,7 @@ import numpy as np
 import openvino
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from keima.inference import openvino_backend
@@ -174,6 +174,8 @@ def test_small_batches_go_by_requests_of_one_row(conversions: list[Network]) -> 
 
 
 @given(rows=st.sampled_from([1, 2, 4, 8, 16, 32]), streams=st.integers(1, 4), size=st.integers(1, 200))
+@example(rows=2, streams=3, size=4)
+@example(rows=8, streams=4, size=6)
 def test_a_batch_is_divided_once_and_whole(rows: int, streams: int, size: int) -> None:
     parts = CompiledShape(lambda width: [], rows, streams)._parts(size)
     assert [row for part, _ in parts for row in range(size)[part]] == [*range(size)]

@@ -17,7 +17,7 @@ from keima.games.go.position import Position
 from keima.inference import winograd
 from keima.inference.evaluator import Evaluator
 from keima.inference.openvino_backend import OpenVINOBackend, convert
-from keima.inference.winograd import by_winograd, filtering, least_rows
+from keima.inference.winograd import by_winograd, filtering, least_batch
 from keima.systems.alphago_zero.network import AlphaGoZeroNetwork
 
 BOARDS = [(6, 7), (7, 7), (8, 8), (9, 9), (10, 3), (13, 19), (19, 19)]
@@ -124,18 +124,20 @@ def test_every_row_has_the_same_bits_at_every_width(board: tuple[int, int]) -> N
 def test_when_it_pays() -> None:
     with torch.device("meta"):
         small, large = AlphaGoZeroNetwork(2, 48), AlphaGoZeroNetwork(39, 256)
-        points = nn.Conv2d(32, 32, 1)
-    assert [least_rows(small, (size, size)) for size in (3, 8, 9, 13, 19)] == [16, 4, 2, 1, 1]  # 16 tiles
-    assert least_rows(large, (19, 19)) is None  # too large
-    assert least_rows(points, (19, 19)) is None  # nothing to write so
+        points = nn.Conv2d(64, 64, 1)
+    assert [least_batch(small, (size, size)) for size in (3, 8, 9, 16, 17, 19)] == [32, 32, 32, 32, 1, 1]
+    assert least_batch(large, (19, 19)) is None  # too large
+    assert least_batch(AlphaGoZeroNetwork(2, 16), (19, 19)) is None  # too few channels
+    assert least_batch(points, (19, 19)) is None  # nothing to write so
 
 
 @pytest.mark.parametrize("cores", [1, 2, 64])
 def test_the_bits_do_not_depend_on_the_number_of_cores(cores: int) -> None:
-    backend = OpenVINOBackend(AlphaGoZeroNetwork(2, 48, board_size=9, value_hidden=16), "f32", 32, threads=cores)
-    rows, products = backend._rows((9, 9))
+    network = AlphaGoZeroNetwork(2, 48, board_size=9, value_hidden=16)
+    rows, products = OpenVINOBackend(network, "f32", 32, threads=cores)._rows((9, 9))
     assert products
-    assert rows == max(2, min(16, 32 // cores))
+    assert rows == max(4, min(16, 32 // cores))
+    assert not OpenVINOBackend(network, "f32", 31, threads=cores)._rows((9, 9))[1]
 
 
 def test_an_evaluator_of_large_batches_answers_as_one_of_single_positions() -> None:
@@ -143,7 +145,7 @@ def test_an_evaluator_of_large_batches_answers_as_one_of_single_positions() -> N
     torch.manual_seed(0)
     network = AlphaGoZeroNetwork(2, 48, board_size=9, value_hidden=16).eval()
     position = Position.start(9).play("E5", "C3")
-    many, single = (Evaluator(network, "openvino", "f32", size, threads=1) for size in (16, 1))
+    many, single = (Evaluator(network, "openvino", "f32", size, threads=1) for size in (32, 1))
     (left,), (right,) = many([position]), single([position])
     assert left.value == many([position] * 20)[7].value
     assert left.value == pytest.approx(right.value, abs=1e-5)
