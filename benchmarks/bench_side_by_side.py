@@ -14,9 +14,8 @@ import threading
 import time
 from typing import Any, Protocol
 
-from bench_evaluator import random_positions, read_arguments
-
 import keima
+from keima.cli.bench import middle_game
 from keima.inference.backend import usable_cores
 
 
@@ -30,7 +29,7 @@ def work(arguments: argparse.Namespace, barrier: Barrier, speeds: Any, index: in
     """One evaluator: opens, waits for the others, runs; its positions/s of each round to `speeds[index]`, the best."""
     network = keima.load(arguments.network)
     evaluator = keima.Evaluator(network, "openvino", arguments.precision, arguments.batch, threads=1)
-    batch = network.encoding.encode(random_positions(network.encoding.game, arguments.batch))
+    batch = network.encoding.encode(middle_game(network.encoding.game, arguments.batch))
     evaluator.infer(batch)
     for _ in range(arguments.rounds):
         barrier.wait()
@@ -56,7 +55,13 @@ def side_by_side(arguments: argparse.Namespace, count: int, processes: bool) -> 
 
 
 def main() -> None:
-    arguments = read_arguments(__doc__, seconds=3.0, rounds=3)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("network")
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--precision", default="f32")
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
     cores = usable_cores()
     (alone,) = side_by_side(arguments, 1, processes=False)
     print(f"alone{alone:22,.0f} positions/s")

@@ -2,25 +2,23 @@
 
     python benchmarks/bench_winograd.py NETWORK [--size 19] [--batch 32] [--threads 2]
 
-Positions/s of batches, three under way, of two evaluators that take turns: one that writes its convolutions as
-products, one that does not. Medians of rounds and of their ratios; the largest difference of their policies.
+Positions/s of batches, two under way, of two evaluators that take turns: one that writes its convolutions as products,
+one that does not. Medians of rounds and of their ratios; the largest difference of their policies.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
-from pathlib import Path
 from statistics import median
 from unittest import mock
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 import keima
+from keima.cli.bench import batches, middle_game
 from keima.inference import winograd
+from keima.inference.openvino_backend import by_products
 from keima.systems.encoding import Batch
 
 
@@ -30,16 +28,6 @@ def opened(network: keima.Network, batch: Batch, threads: int | None, products: 
     with mock.patch.object(winograd, "LARGEST", winograd.LARGEST if products else 0):
         evaluator.infer(batch)
     return evaluator
-
-
-def speed(evaluator: keima.Evaluator, batch: Batch, seconds: float) -> float:
-    began, done, waiting = time.perf_counter(), 0, []
-    while time.perf_counter() - began < seconds:
-        waiting.append(evaluator.submit(batch))
-        if len(waiting) == 3:
-            waiting.pop(0).result()
-            done += batch.size
-    return done / (time.perf_counter() - began)
 
 
 def main() -> None:
@@ -52,22 +40,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=8)
     args = parser.parse_args()
     network = keima.load(args.net)
-    game = keima.go if args.size else {"chess": keima.chess, "connect_four": keima.connect_four}[network.encoding.game]
-    start = game.Position.start(args.size) if args.size else game.Position.start()
-    rng, positions = np.random.default_rng(0), []
-    for _ in range(args.batch):
-        position = start
-        for _ in range(8):
-            position = position.play(str(rng.choice([move for move in position.legal() if move != "pass"])))
-        positions.append(position)
-    batch = network.encoding.encode(positions, [0] * args.batch)
-    least = winograd.least_batch(network, network.encoding.shape(start))
-    if least is None or least > args.batch:
-        sys.exit(
-            f"such an evaluator computes directly: it needs {least or 'other'} positions in a batch, not {args.batch}"
-        )
+    batch = network.encoding.encode(middle_game(network.encoding.game, args.batch, args.size))
+    if not by_products(network, "f32", batch.inputs["planes"].shape[2:], args.batch):
+        sys.exit(f"such an evaluator, of batches of {args.batch}, computes directly")
     both = [opened(network, batch, args.threads, products) for products in (False, True)]
-    rates = [[speed(each, batch, args.seconds) for each in both] for _ in range(args.rounds)]
+    runs = [batches(evaluator, batch) for evaluator in both]
+    rates = [[run(args.seconds) for run in runs] for _ in range(args.rounds)]
     direct, products = (median(column) for column in zip(*rates, strict=True))
     ratios = sorted(right / left for left, right in rates)
     left, right = (each.infer(batch).policy for each in both)

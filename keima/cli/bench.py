@@ -118,14 +118,14 @@ def _print_row(
     print(f"  {precision:10}{batch:>6}{alone:>18,.0f}  {shares}")
 
 
-def middle_game(game: str, count: int) -> list[Position]:
-    """Positions 30 plies into random games, on the game's usual board; the same ones every time."""
+def middle_game(game: str, count: int, size: int | None = None) -> list[Position]:
+    """Positions 30 plies into random games, on the game's usual board or one of `size`; the same ones every time."""
     from keima.games.game import GAMES
 
     choose = random.Random(1)
     positions: list[Position] = []
     while len(positions) < count:
-        position = GAMES[game].playing.start()
+        position = GAMES[game].playing.start((size, size) if size else None)
         for _ in range(30):
             moves = [move for move in position.legal() if move != "pass"]
             if not moves:
@@ -175,13 +175,11 @@ def batches(evaluator: Evaluator, encoded: Batch) -> Run:
 def openvino_alone(network: Network, encoded: Batch, precision: str, hint: str) -> Run:
     """Positions/s of the graph itself on OpenVINO's own request queue, with nothing around it."""
     from keima.inference.offline import openvino
-    from keima.inference.openvino_backend import computed, float_precision
-    from keima.inference.winograd import least_batch
+    from keima.inference.openvino_backend import by_products, computed, float_precision
     from keima.systems.layers import quantized
 
     network = quantized(network) if precision == "int8" else network
-    least = least_batch(network, encoded.inputs["planes"].shape[2:]) if precision == "f32" else None
-    products = least is not None and least <= encoded.size
+    products = by_products(network, precision, encoded.inputs["planes"].shape[2:], encoded.size)
     config = {"PERFORMANCE_HINT": hint, "INFERENCE_PRECISION_HINT": float_precision(precision)}
     compiled = openvino.Core().compile_model(computed(network, encoded.inputs, products), "CPU", config)
     queue = openvino.AsyncInferQueue(compiled, 4)

@@ -28,7 +28,7 @@ from keima.systems.network import Network
 
 POINTS_PER_REQUEST = 361
 """Board points one request aims at: one 19×19 board, four chess boards. Measured with b6c96 and Maia 6×64 on two cores
-(`benchmarks/bench_evaluator.py`): larger requests leave the cache, smaller ones pay their start more often."""
+(`keima bench`): larger requests leave the cache, smaller ones pay their start more often."""
 
 POINTS_ON_TILES = 2888
 """The same where AMX multiplies by tiles, many times as fast: the start of a request costs more than the cache gives.

@@ -1,6 +1,6 @@
 """The CPU backend: OpenVINO, one compiled network per board shape, several requests under way at once.
 
-Measured with b6c96 on 19×19 and Maia 6×64 (two Zen 5 cores, `benchmarks/bench_evaluator.py`): one thread a stream and
+Measured with b6c96 on 19×19 and Maia 6×64 (two Zen 5 cores, `keima bench`): one thread a stream and
 small requests beat one large request on all threads, because a request's activations then stay in a core's cache. On
 small boards a request holds several positions, which is a tenth faster than one each; a batch too small to give every
 stream such a request goes by narrower ones (9×9, one position: 1.1 ms in place of 3.3). In float32 3×3 convolutions are
@@ -114,8 +114,7 @@ class OpenVINOBackend:
         if self._float != "f32" and has_tiles():
             return rows_per_request(points, share, POINTS_ON_TILES), False
         rows = rows_per_request(points, self._batch_size)
-        least = winograd.least_batch(self._network, board) if self.precision == "f32" else None
-        if least is None or least > self._batch_size:
+        if not by_products(self._network, self.precision, board, self._batch_size):
             return rows, False
         return max(rows, rows_per_request(points, share, POINTS_OF_PRODUCTS)), True
 
@@ -314,6 +313,12 @@ def convert(network: Network, inputs: Mapping[str, Array]) -> openvino.Model:
         model = openvino.convert_model(traced, example_input=example)
     model.reshape({i: list(tensor.shape) for i, tensor in enumerate(example)})
     return model
+
+
+def by_products(network: Network, precision: str, board: tuple[int, int], batch_size: int) -> bool:
+    """Are a network's convolutions on boards [H, W] written as products, for such batches?"""
+    least = winograd.least_batch(network, board) if precision == "f32" else None
+    return least is not None and least <= batch_size
 
 
 def computed(network: Network, inputs: Mapping[str, Array], products: bool) -> openvino.Model:

@@ -14,6 +14,9 @@ of their memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
@@ -89,12 +92,16 @@ class _Axis:
         return found
 
 
+@cache
+def _axis(size: int) -> _Axis:
+    return _Axis(size)
+
+
 def least_batch(network: nn.Module, board: tuple[int, int]) -> int | None:
     """The `batch_size` from which on this is for a network on boards [H, W]; None: it never is."""
-    height, width = map(_Axis, board)
-    kernels = [layer.weight for layer in network.modules() if isinstance(layer, nn.Conv2d)]
-    sizes = [k.shape[0] * k.shape[1] for k in kernels if k.shape[2:] == (3, 3)]
-    weights = sum(size for size in sizes if size >= LEAST)
+    height, width = map(_axis, board)
+    kernels = [layer.weight.shape for layer in network.modules() if isinstance(layer, nn.Conv2d)]
+    weights = sum(kernel[0] * kernel[1] for kernel in kernels if _is_worth_it(kernel))
     if not 0 < 4 * weights * height.numbers * width.numbers <= LARGEST:
         return None
     return 1 if height.tiles * width.tiles >= TILES else BATCH
@@ -139,7 +146,7 @@ class _Turned:
                 found = openvino.opset13.transpose(output, np.array(TURN)).output(0)
             elif node.data.ndim:
                 data = node.data.reshape((1,) * (4 - node.data.ndim) + node.data.shape)
-                found = _constant(np.ascontiguousarray(data.transpose(TURN)))
+                found = _constant(data.transpose(TURN))
             self._turned[output] = found
         return self._turned[output]
 
@@ -168,7 +175,7 @@ def _convolution(node: openvino.Node, x: openvino.Output) -> openvino.Output:
     """A convolution of x [H, W, N, C]: [H, W, N, K]."""
     ops = openvino.opset13
     kernel = node.input_value(1).get_node().data
-    height, width = (_Axis(node.input_value(0).get_partial_shape()[axis].get_length()) for axis in (2, 3))
+    height, width = (_axis(node.input_value(0).get_partial_shape()[axis].get_length()) for axis in (2, 3))
     filters, channels = kernel.shape[:2]
     u = np.einsum("ia,jb,kcab->ijck", height.filters, width.filters, kernel, optimize=True)
 
@@ -188,13 +195,18 @@ def _convolution(node: openvino.Node, x: openvino.Output) -> openvino.Output:
 
 
 def _is_ours(node: openvino.Node) -> bool:
-    """Is it 3×3, every point's, on enough channels?"""
+    """Is it every point's, by a constant kernel that is worth it?"""
     kernel, how = node.input_value(1), node.get_attributes()
     if kernel.get_node().get_type_name() != "Constant":
         return False
-    filters, channels, height, width = kernel.get_shape()
     ones = all(set(how[name]) == {1} for name in ("strides", "dilations", "pads_begin", "pads_end"))
-    return ones and (height, width) == (3, 3) and filters * channels >= LEAST
+    return ones and _is_worth_it(kernel.get_shape())
+
+
+def _is_worth_it(kernel: Sequence[int]) -> bool:
+    """Is a kernel [K, C, height, width] 3×3, and of enough channels?"""
+    filters, channels, *size = kernel
+    return size == [3, 3] and filters * channels >= LEAST
 
 
 def _axes(node: openvino.Node) -> set[int]:
