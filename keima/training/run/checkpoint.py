@@ -219,7 +219,7 @@ PLOTS = "plots"
 SETTINGS = "settings.json"
 RESERVE = "reserve"
 
-_MAY_CHANGE = {
+MAY_CHANGE = {
     "data": {"train", "test", "workers"},
     "teacher": {"backend"},
     "schedule": None,
@@ -256,7 +256,7 @@ def check_same_run(recipe: Recipe, folder: Path) -> None:
         found = "was not in" if section in settings else "is missing, and was in"
         raise recipe.error(section, f"{found} the recipe of the run in {folder}: choose another folder with -o")
     for section, values in settings.items():
-        free = _MAY_CHANGE.get(section, set())
+        free = MAY_CHANGE.get(section, set())
         for key, value in values.items():
             old = before[section].get(key)
             if free is not None and key not in free and old != value:

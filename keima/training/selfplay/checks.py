@@ -14,6 +14,7 @@ from keima.plain import Data
 from keima.systems.network import Network
 from keima.systems.parameters import Parameters
 from keima.systems.presets import parameters_for
+from keima.training.run import checkpoint
 from keima.training.run.preflight import build_network, find_world, load_network
 from keima.training.run.recipe import apply_override
 from keima.training.run.recipe_text import parse_toml
@@ -24,13 +25,20 @@ from keima.training.selfplay.store import Store
 
 RUN = "run.json"
 FORMAT = 1
+DONE = "done.json"
+"""Of the learner: it has finished."""
+MAY_CHANGE = {**checkpoint.MAY_CHANGE, "judge": {"every", "games", "opponents"}}
+"""As `keima.training.run.checkpoint.MAY_CHANGE`, of self-play."""
 
 
 # --- The recipe in the store ------------------------------------------------------------------------------------------
 
 
 def write_run(store: Store, recipe: LoopRecipe, overrides: Sequence[str] = ()) -> None:
-    """Begin a run in the store, or see that the one there has this recipe; `overrides` are those it was read with.
+    """Begin a run in the store, or go on with the one there; `overrides` are those the recipe was read with.
+
+    A run may be made longer: the recipe takes the place of the one it was begun with where they differ in nothing but
+    what may differ (`MAY_CHANGE`), and the run is not over before its new last step.
 
     Raises:
         BadRequest: the store holds another recipe's run; names the line of what differs.
@@ -38,15 +46,21 @@ def write_run(store: Store, recipe: LoopRecipe, overrides: Sequence[str] = ()) -
     """
     run: Data = {"format": FORMAT, "keima": keima.__version__, "seed": recipe.training.run.seed}
     run |= {"recipe": recipe.training.text, "overrides": list(overrides)}
-    if store.write_new(RUN, json.dumps(run, indent=1).encode() + b"\n"):
+    written = json.dumps(run, indent=1).encode() + b"\n"
+    if store.write_new(RUN, written):
         return
     before, now = plain(read_run(store)), plain(recipe)
     for section, values in now.items():
+        free = MAY_CHANGE.get(section, set())
         for key, value in values.items():
             old = before[section].get(key)
-            if old != value:
+            if free is not None and key not in free and old != value:
                 message = f"is {value!r}; the run in {store.address} was begun with {old!r}"
                 raise recipe.error(f"{section}.{key}", f"{message}: choose another folder with -o")
+    if before != now:
+        store.write(RUN, written)
+    if store.exists(DONE) and read_object(store, DONE).get("step", 0) < recipe.training.run.total_steps:
+        store.delete(DONE)
 
 
 def read_run(store: Store) -> LoopRecipe:

@@ -24,10 +24,10 @@ from keima.elo import Sprt, Tally
 from keima.inference.evaluator import Evaluator
 from keima.plain import Fields
 from keima.systems.network import Network
-from keima.training.selfplay.checks import opponent, read_run
+from keima.training.selfplay.checks import DONE, opponent, read_run
 from keima.training.selfplay.game import SelfplayGame
 from keima.training.selfplay.journal import Journal
-from keima.training.selfplay.learner import DONE, Turns
+from keima.training.selfplay.learner import Turns
 from keima.training.selfplay.networks import list_networks, read_network
 from keima.training.selfplay.play import GROUPS, Player, Players
 from keima.training.selfplay.ratings import Rating, Result, best_network, draw_curve, list_ratings, write_rating

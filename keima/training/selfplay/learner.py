@@ -28,14 +28,13 @@ from keima.training.run.metrics import FILE
 from keima.training.run.preflight import World
 from keima.training.run.recipe import Recipe
 from keima.training.run.sources import Sources, open_loss
-from keima.training.selfplay.checks import read_run
+from keima.training.selfplay.checks import DONE, read_run
 from keima.training.selfplay.networks import publish, read_object
 from keima.training.selfplay.ratings import METRICS, draw_curve
 from keima.training.selfplay.recipe import LoopRecipe
 from keima.training.selfplay.store import Store
 from keima.training.selfplay.window import WindowBatches, open_window
 
-DONE = "done.json"
 FOLDER = "learner"
 NEWEST = f"{FOLDER}/newest.json"
 _LEAF = re.compile(r"[a-z][a-z0-9-]*(\.[a-z]+)?")

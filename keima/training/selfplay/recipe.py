@@ -224,7 +224,7 @@ def _search(reader: SectionReader, table: Fields) -> SearchRecipe:
 
 
 def plain(recipe: LoopRecipe) -> Data:
-    """What decides a run's games and weights, as plain data: a run goes on only under an equal recipe."""
+    """What decides a run's games and weights, as plain data."""
     own = {name: {each.name: getattr(getattr(recipe, name), each.name) for each in fields(kind)}
            for name, kind in _OWN.items()}  # fmt: skip
     return {**recipe.training.values(), **own}

@@ -130,6 +130,26 @@ def test_every_generation_is_published_and_the_averages_are(tmp_path, shards):
     assert store.read("curve.png").startswith(b"\x89PNG")
 
 
+def test_a_finished_run_can_be_made_longer(tmp_path, shards):
+    store = run_of(tmp_path / "run", shards)
+    learn(store, tmp_path / "run" / "learner")
+    before = networks(store)
+    longer = ("run.steps=14", "window.reuse=9", "judge.games=0")
+    with pytest.raises(BadRequest, match=r"window\.reuse: is 9"):
+        write_run(store, recipe_of(tmp_path, *longer), longer)
+    assert store.exists("done.json")
+    longer = ("run.steps=14", "schedule.minimum=0.5", "judge.games=0")
+    write_run(store, recipe_of(tmp_path, *longer), longer)
+    assert not store.exists("done.json")
+    assert (read_run(store).training.run.steps, read_run(store).judge.games) == (14, 0)
+    assert learn(store, tmp_path / "run" / "learner").step == 14
+    after = networks(store)
+    assert list_networks(store) == [0, 1, 2, 3, 4]
+    assert {name: after[name] for name in before} == before
+    write_run(store, recipe_of(tmp_path, *longer), longer)
+    assert json.loads(store.read("done.json")) == {"step": 14, "generation": 4}
+
+
 def start(folder: Path) -> subprocess.Popen[bytes]:
     """A learner as a process of its own."""
     code = "import sys; from pathlib import Path; from keima.training.selfplay.store import Store;"

@@ -36,8 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from keima.errors import BadRequest, BadStore
-from keima.training.selfplay.checks import check_loop, write_run
-from keima.training.selfplay.learner import DONE
+from keima.training.selfplay.checks import DONE, check_loop, write_run
 from keima.training.selfplay.networks import list_networks, read_object
 from keima.training.selfplay.recipe import LoopRecipe
 from keima.training.selfplay.roles.processes import Stop

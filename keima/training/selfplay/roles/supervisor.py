@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keima.errors import BadRequest, BadStore, KeimaError
-from keima.training.selfplay.checks import check_loop, write_run
-from keima.training.selfplay.learner import DONE
+from keima.training.selfplay.checks import DONE, check_loop, write_run
 from keima.training.selfplay.networks import list_networks
 from keima.training.selfplay.recipe import LoopRecipe
 from keima.training.selfplay.roles.forks import FORKS, begin

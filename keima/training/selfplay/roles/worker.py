@@ -21,10 +21,10 @@ from pathlib import Path
 from keima.errors import BadStore, KeimaError
 from keima.inference.evaluator import Evaluator
 from keima.plain import Data
-from keima.training.selfplay.checks import read_run
+from keima.training.selfplay.checks import DONE, read_run
 from keima.training.selfplay.game import SelfplayGame
 from keima.training.selfplay.journal import Journal
-from keima.training.selfplay.learner import DONE, Turns
+from keima.training.selfplay.learner import Turns
 from keima.training.selfplay.networks import list_networks, read_network, read_object, read_published
 from keima.training.selfplay.play import GROUPS, Player, Players
 from keima.training.selfplay.ratings import best_network
