@@ -34,9 +34,11 @@ POINTS_ON_TILES = 2888
 """The same where AMX multiplies by tiles, many times as fast: the start of a request costs more than the cache gives.
 One such core, bf16, against 361: b6c96 1.32 times the positions/s on 19×19 and 1.34 on 9×9, Maia 6×64 1.45."""
 
-POINTS_OF_PRODUCTS = 1444
+POINTS_OF_PRODUCTS = 1792
 """The same where convolutions are matrix products (`winograd.py`), whose weights are read once a request. One Zen 4
-core, against one position each: b6c96 1.25 times the positions/s on 19×19 and 1.5 on 9×9, Maia 6×64 1.4."""
+core, µs a position: Maia 6×64 in requests of 4, 16, 28: 618, 432, 374; b6c96 on 9×9, 8, 16, 22: 971, 883, 852, on 19×19,
+1, 4: 5,557, 4,286. Where rows × width × channels are a power of two (Maia: 16, 32), oneDNN copies what it multiplies,
+which costs 8 %."""
 
 
 class Pending(Protocol):
@@ -64,6 +66,12 @@ def rows_per_request(points: int, batch_size: int, most: int = POINTS_PER_REQUES
     """How many positions of so many points one request of about `most` holds: a power of two, at most `batch_size`."""
     wanted = max(1, min(most // points, batch_size))
     return 1 << (wanted.bit_length() - 1)
+
+
+def even_rows(points: int, batch_size: int, most: int) -> int:
+    """How many such positions a request of at most `most` points holds, so that a batch fills its requests."""
+    requests = -(-batch_size // max(1, most // points))
+    return -(-batch_size // requests)
 
 
 @lru_cache

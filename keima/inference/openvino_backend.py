@@ -29,6 +29,7 @@ from keima.inference.backend import (
     POINTS_ON_TILES,
     TensorsOnly,
     as_tensors,
+    even_rows,
     has_tiles,
     padded,
     rows_per_request,
@@ -116,7 +117,7 @@ class OpenVINOBackend:
         rows = rows_per_request(points, self._batch_size)
         if not by_products(self._network, self.precision, board, self._batch_size):
             return rows, False
-        return max(rows, rows_per_request(points, share, POINTS_OF_PRODUCTS)), True
+        return max(rows, even_rows(points, share, POINTS_OF_PRODUCTS)), True
 
     def _streams(self, rows: int) -> int:
         """How many requests are computed at once."""
@@ -333,9 +334,7 @@ def products_as_convolutions(model: openvino.Model) -> None:
     """Write the matrix products of a model's rows [N, K] by constants as 1×1 convolutions: the same bits in every row.
 
     OpenVINO's float32 products for AVX-512 take several rows at once, and their sums differ by row in the last bit.
-    With Maia 6×64 on two Zen 5 cores, requests of four rows in place of one: 1.18 times the positions/s.
     """
-    ops = openvino.opset13
     for node in model.get_ordered_ops():
         if node.get_type_name() != "MatMul" or node.get_attributes()["transpose_a"]:
             continue
@@ -344,7 +343,5 @@ def products_as_convolutions(model: openvino.Model) -> None:
             continue
         kernel = weights.get_node().data
         kernel = kernel if node.get_attributes()["transpose_b"] else kernel.T
-        points = ops.unsqueeze(rows, np.array([2, 3]))
-        sums = ops.convolution(points, np.ascontiguousarray(kernel[:, :, None, None]), [1, 1], [0, 0], [0, 0], [1, 1])
-        node.output(0).replace(ops.squeeze(sums, np.array([2, 3])).output(0))
+        node.output(0).replace(winograd.by_points(rows, kernel, (-1, len(kernel))))
     model.validate_nodes_and_infer_types()

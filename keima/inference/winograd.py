@@ -6,7 +6,8 @@ directly, nine products for each output, channel and filter; here they are (m + 
 are products too, by constant matrices that hold all tiles of an axis and leave out what lies beside the board.
 
 Between two such convolutions activations stay [H, W, N, C], where each product reads and writes what lies in one piece;
-layers that work number by number, and means and maxima over the board, follow. Every row N gets the same bits.
+layers that work number by number, 1×1 convolutions, means and maxima over the board follow. Every row N gets the same
+bits.
 
 Error, of the largest of a layer's outputs: 3e-6 to 6e-6, where direct convolutions have 7e-7. Weights take (m + 2)² / 9
 of their memory.
@@ -33,8 +34,6 @@ TILES, BATCH = 25, 32
 takes longer so (100 visits on 9×9: 1.2 times), and only evaluators of such batches, made for many at once, do it."""
 LARGEST = 1 << 29
 """Bytes that a network's weights may take so; one with more stays as it is."""
-TOGETHER = 2
-"""Tiles of a column, at most, that are multiplied as one: fewer, larger products for a wider transform."""
 _POINTS = {2: (0, 1, -1), 3: (0, 1, -1, 2), 4: (0, 1, -1, 2, -2)}
 """Where the polynomials of F(m, 3) are evaluated, beside infinity; more points would be shorter, and round more."""
 _BY_NUMBER = {
@@ -85,12 +84,6 @@ class _Axis:
         self.into = into.reshape(-1, padded)[:, 1 : size + 1]
         self.out_of = out_of[:size].reshape(size, -1)
 
-    def beside(self, transform: Matrix, count: int) -> Matrix:
-        """That of `count` lines at once, [numbers · count · T, count · size]: a number of all of them in one piece."""
-        split = transform.reshape(self.numbers, self.tiles, self.size)
-        found: Matrix = np.einsum("ntw,rs->nrtsw", split, np.eye(count)).reshape(-1, count * self.size)
-        return found
-
 
 @cache
 def _axis(size: int) -> _Axis:
@@ -111,9 +104,13 @@ def by_winograd(model: openvino.Model) -> None:
     """Rewrite the 3×3 convolutions of a model of one board shape and any number of rows; see this file's head."""
     turned = _Turned()
     for node in model.get_ordered_ops():
-        kind = node.get_type_name()
-        if kind == "Convolution" and _is_ours(node):
-            turned.give_back(node, _convolution(node, turned(node.input_value(0))))
+        kind, kernel = node.get_type_name(), _kernel(node)
+        if kernel is not None and _is_worth_it(kernel.shape):
+            turned.give_back(node, _convolution(node, kernel, turned(node.input_value(0))))
+        elif kernel is not None and kernel.shape[2:] == (1, 1) and node.input_value(0) in turned:
+            board = (axis.get_length() for axis in list(node.input_value(0).get_partial_shape())[2:])
+            shape = (*board, -1, len(kernel))
+            turned.give_back(node, by_points(turned(node.input_value(0)), kernel[:, :, 0, 0], shape))
         elif kind in _BY_NUMBER and turned.holds(node):
             for place in node.inputs():
                 place.replace_source_output(turned(place.get_source_output()))
@@ -171,10 +168,9 @@ class _Turned:
         self._made[back] = made
 
 
-def _convolution(node: openvino.Node, x: openvino.Output) -> openvino.Output:
-    """A convolution of x [H, W, N, C]: [H, W, N, K]."""
+def _convolution(node: openvino.Node, kernel: NDArray[np.float32], x: openvino.Output) -> openvino.Output:
+    """A convolution of x [H, W, N, C] by a kernel [K, C, 3, 3]: [H, W, N, K]."""
     ops = openvino.opset13
-    kernel = node.input_value(1).get_node().data
     height, width = (_axis(node.input_value(0).get_partial_shape()[axis].get_length()) for axis in (2, 3))
     filters, channels = kernel.shape[:2]
     u = np.einsum("ia,jb,kcab->ijck", height.filters, width.filters, kernel, optimize=True)
@@ -183,24 +179,37 @@ def _convolution(node: openvino.Node, x: openvino.Output) -> openvino.Output:
         nonlocal x
         x = ops.matmul(_constant(matrix.astype(np.float32)), ops.reshape(x, np.array(shape), False), False, False)
 
-    together = height.tiles if height.tiles <= TOGETHER else 1
-    outer = len(height.into) // together
     product(height.into, (height.size, -1))
-    product(width.beside(width.into, together)[None], (outer, together * width.size, -1))
-    tiles = ops.reshape(x, np.array((height.numbers, height.tiles // together, width.numbers, -1, channels)), False)
+    product(width.into[None], (len(height.into), width.size, -1))
+    tiles = ops.reshape(x, np.array((height.numbers, height.tiles, width.numbers, -1, channels)), False)
     x = ops.matmul(tiles, _constant(u[:, None].astype(np.float32)), False, False)
-    product(width.beside(width.out_of.T, together).T[None], (outer, together * len(width.into), -1))
+    product(width.out_of[None], (len(height.into), len(width.into), -1))
     product(height.out_of, (len(height.into), -1))
     return ops.reshape(x, np.array((height.size, width.size, -1, filters)), False).output(0)
 
 
-def _is_ours(node: openvino.Node) -> bool:
-    """Is it every point's, by a constant kernel that is worth it?"""
-    kernel, how = node.input_value(1), node.get_attributes()
-    if kernel.get_node().get_type_name() != "Constant":
-        return False
-    ones = all(set(how[name]) == {1} for name in ("strides", "dilations", "pads_begin", "pads_end"))
-    return ones and _is_worth_it(kernel.get_shape())
+def by_points(x: openvino.Output, weights: NDArray[np.float32], shape: Sequence[int]) -> openvino.Output:
+    """x [..., C] times weights [K, C]: [..., K] in that shape, by a 1×1 convolution of one board with all its points.
+
+    The bits are the same for every point, and the weights are read once for all.
+    """
+    ops = openvino.opset13
+    filters, channels = weights.shape
+    points = ops.transpose(ops.reshape(x, np.array((1, -1, 1, channels)), False), np.array((0, 3, 1, 2)))
+    kernel = _constant(weights.reshape(filters, channels, 1, 1))
+    sums = ops.transpose(ops.convolution(points, kernel, [1, 1], [0, 0], [0, 0], [1, 1]), np.array((0, 2, 3, 1)))
+    return ops.reshape(sums, np.array(shape), False).output(0)
+
+
+def _kernel(node: openvino.Node) -> NDArray[np.float32] | None:
+    """The constant kernel [K, C, height, width] of a convolution of every point; None: it is another layer."""
+    if node.get_type_name() != "Convolution" or node.input_value(1).get_node().get_type_name() != "Constant":
+        return None
+    kernel: NDArray[np.float32] = node.input_value(1).get_node().data
+    how = node.get_attributes()
+    pads = tuple((size - 1) // 2 for size in kernel.shape[2:])
+    ones = set(how["strides"]) == set(how["dilations"]) == {1}
+    return kernel if ones and tuple(how["pads_begin"]) == tuple(how["pads_end"]) == pads else None
 
 
 def _is_worth_it(kernel: Sequence[int]) -> bool:

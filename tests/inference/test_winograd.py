@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from keima.games.go.position import Position
 from keima.inference import winograd
+from keima.inference.backend import even_rows
 from keima.inference.evaluator import Evaluator
 from keima.inference.openvino_backend import OpenVINOBackend, convert
-from keima.inference.winograd import by_winograd, filtering, least_batch
+from keima.inference.winograd import TURN, by_points, by_winograd, filtering, least_batch
 from keima.systems.alphago_zero.network import AlphaGoZeroNetwork
 
 BOARDS = [(6, 7), (7, 7), (8, 8), (9, 9), (10, 3), (13, 19), (19, 19)]
@@ -105,8 +106,29 @@ def test_activations_are_turned_once_on_the_way_through_a_tower() -> None:
     network = AlphaGoZeroNetwork(4, 48, board_size=9, value_hidden=16).eval()
     model = convert(network, {"planes": np.zeros((1, 17, 9, 9), np.float32)})
     by_winograd(model)
-    turned = [node for node in model.get_ordered_ops() if node.get_type_name() == "Transpose"]
-    assert len(turned) == 2  # in, and back for both heads
+    nodes = [node for node in model.get_ordered_ops() if node.get_type_name() == "Transpose"]
+    turned = [node for node in nodes if tuple(node.input_value(1).get_node().data) == TURN]
+    shapes = [list(node.input_value(0).get_partial_shape().to_shape()) for node in turned]
+    assert shapes == [[1, 48, 9, 9], [9, 9, 1, 1], [9, 9, 1, 2]]  # in, and back after the heads' few channels
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(1, 70), st.integers(1, 20), st.integers(0, 99))
+def test_points_times_weights(before: list[int], channels: int, filters: int, seed: int) -> None:
+    numbers = np.random.default_rng(seed)
+    x, weights = numbers.integers(-9, 9, (*before, channels)), numbers.integers(-9, 9, (filters, channels))
+    given_ = openvino.opset13.parameter(list(x.shape), np.float32)
+    found = by_points(given_.output(0), weights.astype(np.float32), (*before, filters))
+    model = openvino.Model([openvino.opset13.relu(found).output(0)], [given_], "points")
+    np.testing.assert_array_equal(answers(model, x.astype(np.float32))[0], np.maximum(x @ weights.T, 0))
+
+
+@given(st.integers(1, 361), st.integers(1, 300), st.integers(1, 3000))
+def test_requests_are_even_and_not_too_large(points: int, batch: int, most: int) -> None:
+    rows = even_rows(points, batch, most)
+    requests = -(-batch // rows)
+    assert rows * points <= max(most, points)
+    assert requests * rows - batch < requests  # none has two rows fewer than another
+    assert rows == batch or (rows + 1) * points > most or -(-batch // (rows + 1)) == requests
 
 
 @pytest.mark.parametrize("board", [(8, 8), (19, 19)])
