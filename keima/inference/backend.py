@@ -26,19 +26,11 @@ from keima import systems
 from keima.systems.encoding import Array
 from keima.systems.network import Network
 
-POINTS_PER_REQUEST = 361
-"""Board points one request aims at: one 19×19 board, four chess boards. Measured with b6c96 and Maia 6×64 on two cores
-(`keima bench`): larger requests leave the cache, smaller ones pay their start more often."""
-
-POINTS_ON_TILES = 2888
-"""The same where AMX multiplies by tiles, many times as fast: the start of a request costs more than the cache gives.
-One such core, bf16, against 361: b6c96 1.32 times the positions/s on 19×19 and 1.34 on 9×9, Maia 6×64 1.45."""
-
-POINTS_OF_PRODUCTS = 1792
-"""The same where convolutions are matrix products (`winograd.py`), whose weights are read once a request. One Zen 4
-core, µs a position: Maia 6×64 in requests of 4, 16, 28: 618, 432, 374; b6c96 on 9×9, 8, 16, 22: 971, 883, 852, on 19×19,
-1, 4: 5,557, 4,286. Where rows × width × channels are a power of two (Maia: 16, 32), oneDNN copies what it multiplies,
-which costs 8 %."""
+POINTS_PER_REQUEST = 2304
+"""Most board points of a request: six 19×19 boards, 28 of 9×9, 36 of chess. One Zen 4 core, µs a position in requests
+of 1, 4, 8, 16, 24: in bfloat16 Maia 6×64 921, 471, 420, 400, 377 (int8: 884, 370, 303, 282, 272), b6c96 on 9×9 1,273,
+820, 765, 734, 725, on 19×19 3,760 and 3,344; in float32 by `winograd.py` Maia 1,272, 690, 516, 457, 403. (Where rows ×
+width × channels are a power of two, products in float32 copy what they multiply, 8 % slower.)"""
 
 
 class Pending(Protocol):
@@ -63,21 +55,9 @@ class Backend(Protocol):
 
 
 def rows_per_request(points: int, batch_size: int, most: int = POINTS_PER_REQUEST) -> int:
-    """How many positions of so many points one request of about `most` holds: a power of two, at most `batch_size`."""
-    wanted = max(1, min(most // points, batch_size))
-    return 1 << (wanted.bit_length() - 1)
-
-
-def even_rows(points: int, batch_size: int, most: int) -> int:
-    """How many such positions a request of at most `most` points holds, so that a batch fills its requests."""
+    """How many positions of so many points a request of at most `most` holds, so that a batch fills its requests."""
     requests = -(-batch_size // max(1, most // points))
     return -(-batch_size // requests)
-
-
-@lru_cache
-def has_tiles() -> bool:
-    """Does this processor multiply bfloat16 and int8 matrices by tiles (AMX)?"""
-    return bool(getattr(torch.cpu, "_is_amx_tile_supported", bool)())
 
 
 @lru_cache

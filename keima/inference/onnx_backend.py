@@ -27,6 +27,9 @@ from keima.systems.files.onnx_file import any_size, export, holds
 from keima.systems.layers import quantized
 from keima.systems.network import Network, OnnxGraph
 
+MOST_POINTS = 361
+"""Of a request; each is computed whole, however few positions are in it."""
+
 
 class OnnxBackend:
     """Runs a network's ONNX graph on the CPU: float32, int8 where there are numbers for it, float16 by a file that is.
@@ -105,7 +108,7 @@ class OnnxBackend:
 
     def _trial(self, inputs: Mapping[str, Array]) -> int:
         """Rows of a request for this shape: 1 where kernels answer otherwise from row to row."""
-        rows = rows_per_request(int(np.prod(inputs["planes"].shape[2:])), self._batch_size)
+        rows = rows_per_request(int(np.prod(inputs["planes"].shape[2:])), self._batch_size, MOST_POINTS)
         numbers = np.random.default_rng(0)
         shapes = {name: inputs[name].shape[1:] for name in self._input_names}
         one = {name: numbers.integers(0, 2, (1, *shape)).astype(np.float32) for name, shape in shapes.items()}

@@ -1,8 +1,7 @@
 """The CPU backend: OpenVINO, one compiled network per board shape, several requests under way at once.
 
-Measured with b6c96 on 19×19 and Maia 6×64 (two Zen 5 cores, `keima bench`): one thread a stream and
-small requests beat one large request on all threads, because a request's activations then stay in a core's cache. On
-small boards a request holds several positions, which is a tenth faster than one each; a batch too small to give every
+One thread a stream, each with requests of its own, beats one large request on all threads (b6c96 and Maia 6×64 on two
+cores, `keima bench`). A request holds a thread's share of a batch (`rows_per_request`); a batch too small to give every
 stream such a request goes by narrower ones (9×9, one position: 1.1 ms in place of 3.3). In float32 3×3 convolutions are
 Winograd's (`winograd.py`).
 """
@@ -25,12 +24,8 @@ import torch
 from keima.errors import BadRequest
 from keima.inference import cache, winograd
 from keima.inference.backend import (
-    POINTS_OF_PRODUCTS,
-    POINTS_ON_TILES,
     TensorsOnly,
     as_tensors,
-    even_rows,
-    has_tiles,
     padded,
     rows_per_request,
     source_digest,
@@ -107,17 +102,11 @@ class OpenVINOBackend:
         return [Slot(model.create_infer_request(), self._network) for _ in range(count)]
 
     def _rows(self, board: tuple[int, int]) -> tuple[int, bool]:
-        """Positions of a request, and whether its convolutions are products (`winograd.py`).
-
-        That depends on no number of cores: the same bits on machines that differ in it.
+        """Positions of a request, at most what leaves each thread one, and whether its convolutions are products
+        (`winograd.py`), which depends on no number of cores: the same bits on machines that differ in it.
         """
-        points, share = board[0] * board[1], -(-self._batch_size // self._cores)  # what leaves each thread a request
-        if self._float != "f32" and has_tiles():
-            return rows_per_request(points, share, POINTS_ON_TILES), False
-        rows = rows_per_request(points, self._batch_size)
-        if not by_products(self._network, self.precision, board, self._batch_size):
-            return rows, False
-        return max(rows, even_rows(points, share, POINTS_OF_PRODUCTS)), True
+        rows = rows_per_request(board[0] * board[1], -(-self._batch_size // self._cores))
+        return rows, by_products(self._network, self.precision, board, self._batch_size)
 
     def _streams(self, rows: int) -> int:
         """How many requests are computed at once."""
@@ -142,8 +131,7 @@ class OpenVINOBackend:
                 return self._core.import_model(stored, "CPU", config)
         model = converted().clone()
         model.reshape({i: list(shape) for i, shape in enumerate(shapes.values())})
-        if self.precision == "f32" and "BF16" in self._core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
-            products_as_convolutions(model)  # AVX-512's products round by row: requests would have to be of one row
+        rows_alike(model)
         compiled = self._core.compile_model(model, "CPU", config)
         cache.write(key, compiled.export_model().getvalue())
         return compiled
@@ -330,18 +318,17 @@ def computed(network: Network, inputs: Mapping[str, Array], products: bool) -> o
     return model
 
 
-def products_as_convolutions(model: openvino.Model) -> None:
-    """Write the matrix products of a model's rows [N, K] by constants as 1×1 convolutions: the same bits in every row.
-
-    OpenVINO's float32 products for AVX-512 take several rows at once, and their sums differ by row in the last bit.
-    """
+def rows_alike(model: openvino.Model) -> None:
+    """Write the matrix products of a model's rows [N, K] by constants so that every row gets the same bits."""
+    ops = openvino.opset13
     for node in model.get_ordered_ops():
         if node.get_type_name() != "MatMul" or node.get_attributes()["transpose_a"]:
             continue
         rows, weights = (node.input_value(i) for i in range(2))
         if len(rows.get_partial_shape()) != 2 or weights.get_node().get_type_name() != "Constant":
             continue
-        kernel = weights.get_node().data
-        kernel = kernel if node.get_attributes()["transpose_b"] else kernel.T
-        node.output(0).replace(winograd.by_points(rows, kernel, (-1, len(kernel))))
+        matrix = weights.get_node().data
+        matrix = matrix.T if node.get_attributes()["transpose_b"] else matrix
+        answers = winograd.product(ops.unsqueeze(rows, np.array([0])).output(0), matrix)
+        node.output(0).replace(ops.squeeze(answers, np.array([0])).output(0))
     model.validate_nodes_and_infer_types()

@@ -108,9 +108,7 @@ def by_winograd(model: openvino.Model) -> None:
         if kernel is not None and _is_worth_it(kernel.shape):
             turned.give_back(node, _convolution(node, kernel, turned(node.input_value(0))))
         elif kernel is not None and kernel.shape[2:] == (1, 1) and node.input_value(0) in turned:
-            board = (axis.get_length() for axis in list(node.input_value(0).get_partial_shape())[2:])
-            shape = (*board, -1, len(kernel))
-            turned.give_back(node, by_points(turned(node.input_value(0)), kernel[:, :, 0, 0], shape))
+            turned.give_back(node, product(turned(node.input_value(0)), kernel[:, :, 0, 0].T))
         elif kind in _BY_NUMBER and turned.holds(node):
             for place in node.inputs():
                 place.replace_source_output(turned(place.get_source_output()))
@@ -175,30 +173,27 @@ def _convolution(node: openvino.Node, kernel: NDArray[np.float32], x: openvino.O
     filters, channels = kernel.shape[:2]
     u = np.einsum("ia,jb,kcab->ijck", height.filters, width.filters, kernel, optimize=True)
 
-    def product(matrix: Matrix, shape: tuple[int, ...]) -> None:
+    def transform(matrix: Matrix, shape: tuple[int, ...]) -> None:
         nonlocal x
         x = ops.matmul(_constant(matrix.astype(np.float32)), ops.reshape(x, np.array(shape), False), False, False)
 
-    product(height.into, (height.size, -1))
-    product(width.into[None], (len(height.into), width.size, -1))
+    transform(height.into, (height.size, -1))
+    transform(width.into[None], (len(height.into), width.size, -1))
     tiles = ops.reshape(x, np.array((height.numbers, height.tiles, width.numbers, -1, channels)), False)
     x = ops.matmul(tiles, _constant(u[:, None].astype(np.float32)), False, False)
-    product(width.out_of[None], (len(height.into), len(width.into), -1))
-    product(height.out_of, (len(height.into), -1))
+    transform(width.out_of[None], (len(height.into), len(width.into), -1))
+    transform(height.out_of, (len(height.into), -1))
     return ops.reshape(x, np.array((height.size, width.size, -1, filters)), False).output(0)
 
 
-def by_points(x: openvino.Output, weights: NDArray[np.float32], shape: Sequence[int]) -> openvino.Output:
-    """x [..., C] times weights [K, C]: [..., K] in that shape, by a 1×1 convolution of one board with all its points.
+def product(x: openvino.Output, weights: NDArray[np.float32]) -> openvino.Output:
+    """x [..., N, C] times weights [C, K], of three axes and more: the same bits in every row, however many there are.
 
-    The bits are the same for every point, and the weights are read once for all.
+    Two axes OpenVINO computes by other means: in float32 its sums differ by row in the last bit where the processor has
+    AVX-512, in bfloat16 by how many rows there are.
     """
-    ops = openvino.opset13
-    filters, channels = weights.shape
-    points = ops.transpose(ops.reshape(x, np.array((1, -1, 1, channels)), False), np.array((0, 3, 1, 2)))
-    kernel = _constant(weights.reshape(filters, channels, 1, 1))
-    sums = ops.transpose(ops.convolution(points, kernel, [1, 1], [0, 0], [0, 0], [1, 1]), np.array((0, 2, 3, 1)))
-    return ops.reshape(sums, np.array(shape), False).output(0)
+    axes = len(x.get_partial_shape()) - 2
+    return openvino.opset13.matmul(x, _constant(weights[(None,) * axes]), False, False).output(0)
 
 
 def _kernel(node: openvino.Node) -> NDArray[np.float32] | None:

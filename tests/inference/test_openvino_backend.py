@@ -15,8 +15,9 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import keima
 from keima.inference import openvino_backend
-from keima.inference.backend import TorchBackend
+from keima.inference.backend import TorchBackend, rows_per_request
 from keima.inference.evaluator import Evaluator
 from keima.inference.openvino_backend import CompiledShape, OpenVINOBackend, convert
 from keima.systems.alphago_zero.network import AlphaGoZeroNetwork
@@ -160,16 +161,14 @@ def test_the_network_given_stays_in_its_mode() -> None:
     assert all(module.training for module in training.modules())
 
 
-def test_small_batches_go_by_requests_of_one_row(conversions: list[Network]) -> None:
+def test_small_batches_go_by_narrower_requests(conversions: list[Network]) -> None:
     inputs = planes(8)
     backend = OpenVINOBackend(network(), "f32", 8, threads=1)
     few = backend.submit({"planes": inputs["planes"][:3]}).result()
     (compiled,) = backend._compiled.values()
-    assert sorted(compiled._slots) == [1]
-    widest = compiled._widths[0]
+    assert sorted(compiled._slots) == [1, 2]
     many = backend.submit(inputs).result()
-    assert widest > 1
-    assert sorted(compiled._slots) == [1, widest]
+    assert sorted(compiled._slots) == [1, 2, 8]
     assert all(many[name][:3].tobytes() == few[name].tobytes() for name in few)
 
 
@@ -185,11 +184,13 @@ def test_a_batch_is_divided_once_and_whole(rows: int, streams: int, size: int) -
         assert len(parts) >= streams
 
 
-def test_products_as_convolutions_answer_as_products_alike_in_every_row() -> None:
+def test_products_of_rows_are_alike_in_every_row() -> None:
     inputs = planes(6)
     model = openvino_backend.convert(network(), inputs)
-    openvino_backend.products_as_convolutions(model)
-    assert not [node for node in model.get_ops() if node.get_type_name() == "MatMul"]
+    openvino_backend.rows_alike(model)
+    products = [node for node in model.get_ops() if node.get_type_name() == "MatMul"]
+    assert products
+    assert all(len(node.input_value(0).get_partial_shape()) == 3 for node in products)
     compiled = openvino.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     same = np.repeat(inputs["planes"][:1], 6, axis=0)
     reference = TorchBackend(network(), "f32", 8, threads=1).submit(inputs).result()
@@ -200,6 +201,30 @@ def test_products_as_convolutions_answer_as_products_alike_in_every_row() -> Non
                 assert len({row.tobytes() for row in answers}) == 1
             else:
                 np.testing.assert_allclose(answers, expected, atol=2e-6)
+
+
+KINDS = {entry.kind: entry for entry in reversed(keima.list_networks())}
+
+
+@pytest.mark.parametrize("precision", ["f32", *["bf16"] * BF16])
+@pytest.mark.parametrize("kind", KINDS)
+def test_requests_of_every_width_give_the_same_bits(kind: str, precision: str) -> None:
+    """Of every system: OpenVINO sums the products of two axes by how many rows there are."""
+    entry = KINDS[kind]
+    created = keima.create(entry.name, **entry.small).eval()
+    backend = OpenVINOBackend(created, precision, 24, threads=1)
+    board = created.encoding.board or (9, 9)
+    room, numbers = created.encoding.room(24, board).inputs, np.random.default_rng(0)
+    inputs = {key: numbers.integers(0, 2, room[key].shape).astype(np.float32) for key in created.input_names}
+    inputs["planes"][:, 0] = 1
+    rows = rows_per_request(board[0] * board[1], 24)
+    whole = backend.submit(inputs).result()
+    for size in (1, 3, 7, 13):
+        part = backend.submit({key: array[:size] for key, array in inputs.items()}).result()
+        for key, array in whole.items():
+            assert part[key].tobytes() == array[:size].tobytes()
+    (compiled,) = backend._compiled.values()
+    assert compiled._widths == sorted({rows, rows // 4, 1}, reverse=True)
 
 
 class Uneven(GridNetwork):
