@@ -219,7 +219,7 @@ PLOTS = "plots"
 SETTINGS = "settings.json"
 RESERVE = "reserve"
 
-MAY_CHANGE = {
+MAY_CHANGE: dict[str, set[str] | None] = {
     "data": {"train", "test", "workers"},
     "teacher": {"backend"},
     "schedule": None,
@@ -255,12 +255,23 @@ def check_same_run(recipe: Recipe, folder: Path) -> None:
     for section in sorted({*settings} ^ {*before}):
         found = "was not in" if section in settings else "is missing, and was in"
         raise recipe.error(section, f"{found} the recipe of the run in {folder}: choose another folder with -o")
-    for section, values in settings.items():
-        free = MAY_CHANGE.get(section, set())
+    check_changes(recipe, before, settings, MAY_CHANGE, str(folder))
+
+
+def check_changes(
+    recipe: Recipe, before: Fields, now: Fields, may_change: Mapping[str, set[str] | None], run: str
+) -> None:
+    """Refuse what may not change of the settings, by section and key, that the run in `run` was begun with.
+
+    Raises:
+        BadRequest: something has; names the line of `recipe`, whose settings are those of now.
+    """
+    for section, values in now.items():
+        free = may_change.get(section, set())
         for key, value in values.items():
             old = before[section].get(key)
             if free is not None and key not in free and old != value:
-                message = f"is {value!r}; the run in {folder} was begun with {old!r}: choose another folder with -o"
+                message = f"is {value!r}; the run in {run} was begun with {old!r}: choose another folder with -o"
                 raise recipe.error(f"{section}.{'from' if key == 'source' else key}", message)
 
 

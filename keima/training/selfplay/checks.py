@@ -50,13 +50,7 @@ def write_run(store: Store, recipe: LoopRecipe, overrides: Sequence[str] = ()) -
     if store.write_new(RUN, written):
         return
     before, now = plain(read_run(store)), plain(recipe)
-    for section, values in now.items():
-        free = MAY_CHANGE.get(section, set())
-        for key, value in values.items():
-            old = before[section].get(key)
-            if free is not None and key not in free and old != value:
-                message = f"is {value!r}; the run in {store.address} was begun with {old!r}"
-                raise recipe.error(f"{section}.{key}", f"{message}: choose another folder with -o")
+    checkpoint.check_changes(recipe.training, before, now, MAY_CHANGE, store.address)
     if before != now:
         store.write(RUN, written)
     if store.exists(DONE) and read_object(store, DONE).get("step", 0) < recipe.training.run.total_steps:
