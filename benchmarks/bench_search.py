@@ -1,12 +1,12 @@
 """What the search costs: visits/s beside the evaluator's own speed, its own time a visit, the memory of a big tree.
 
 python benchmarks/bench_search.py [--go NETWORK] [--chess NETWORK] [--connect_four NETWORK] [--size 19] [--batch 16]
-    [--precision bf16,int8,f32] [--backend torch] [--million] [--katago COMMAND ...] [--lc0 COMMAND ...]
+    [--precision bf16,int8,f32] [--visits 2000] [--million] [--katago COMMAND ...] [--lc0 COMMAND ...]
 
-ratio    visits/s of a search against `Evaluator.submit` on encoded batches of the same size, two under way; medians of
-         interleaved rounds. Evaluations taken from equal positions are left out of the visits. Several precisions,
-         and KataGo or lc0 where they are installed (or named, with options), have a turn in every round: what is
-         told of two of them is the median of the rounds' ratios.
+ratio    evaluations/s of a search against `Evaluator.submit` on encoded batches of the same size, two under way;
+         medians of interleaved rounds. Several precisions, and KataGo or lc0 where they are installed (or named, with
+         options), have a turn in every round, a search of equally many visits from an empty tree: what is told of two
+         of them is the median of the rounds' ratios.
 own cost CPU time a visit with a network that costs nothing: its answers lie ready, only the tree works; then with
          the encoding of every leaf as well. Aimed at: 40 µs Go, 15 µs chess, without encoding.
 memory   bytes and seconds of a tree of a million visits (`--million`). Aimed at: 1 GiB.
@@ -28,7 +28,6 @@ from other_engines import find_engine, katago_searches, lc0_searches
 import keima
 from keima.cli.common import open_network
 from keima.search import Limits, Search
-from keima.search.batches import BATCHES_IN_FLIGHT
 from keima.systems.encoding import Batch
 from keima.systems.katago.inputs import KataGoEncoding
 from keima.systems.lc0.inputs import Lc0Encoding
@@ -50,6 +49,8 @@ class NoChessEncoding(Lc0Encoding):
         batch.context["transform"][:] = 0
 
 
+VISITS = {"go": 2_000, "chess": 10_000, "connect_four": 20_000}
+"""Of a search whose time is taken. How many visits an evaluation answers depends on them."""
 BARE = {"go": NoGoEncoding(), "chess": NoChessEncoding()}
 
 
@@ -121,24 +122,17 @@ def evaluator_rate(evaluator: Any, batch: Batch, seconds: float) -> float:
     return (done + batch.size) / (time.perf_counter() - start)
 
 
-def grown_search(evaluator: Any, position: Any) -> Search:
-    """A search whose tree is large enough for full batches."""
+def search_rates(evaluator: Any, position: Any, visits: int) -> tuple[float, float]:
+    """(evaluations/s, visits/s) of a search from its first visit on."""
     search = Search(evaluator)
     search.set_position(position)
-    search.run(Limits(visits=int(BATCHES_IN_FLIGHT * search.batch_size / search.parameters.batches.in_flight_share)))
-    return search
-
-
-def search_rates(search: Search, seconds: float) -> tuple[float, float]:
-    """(evaluations/s, visits/s) of a search that goes on."""
-    before = search.result().visits
     start = time.perf_counter()
-    result = search.run(Limits(seconds=seconds))
+    result = search.run(Limits(visits=visits))
     spent = time.perf_counter() - start
-    return result.evaluations / spent, (result.visits - before) / spent
+    return result.evaluations / spent, result.visits / spent
 
 
-def others(stack: ExitStack, game: str, commands: list[str], path: str, position: Any) -> dict[str, Any]:
+def others(stack: ExitStack, game: str, commands: list[str], path: str, position: Any, visits: int) -> dict[str, Any]:
     """Searches of the other engines that are installed, by their commands."""
     found = {}
     for command in commands:
@@ -147,9 +141,9 @@ def others(stack: ExitStack, game: str, commands: list[str], path: str, position
             print(f"{command} is not installed: no comparison")
             continue
         if game == "go":
-            opened = katago_searches(program, path, list(position.moves), position.xsize, 500)
+            opened = katago_searches(program, path, list(position.moves), position.xsize, visits)
         else:
-            opened = lc0_searches(program, path, list(position.moves), 5000)
+            opened = lc0_searches(program, path, list(position.moves), visits)
         name = " ".join([Path(program[0]).name, *program[1:]])
         found[name] = stack.enter_context(opened)
     return found
@@ -159,6 +153,7 @@ def compare(game: str, path: str, commands: list[str], arguments: argparse.Names
     """The search's speed in each precision beside the evaluator's, and beside the other engines'."""
     network = open_network(path)
     position, batch = start_position(game, arguments.size), arguments.batch
+    wanted = arguments.visits or VISITS[game]
     encoded = network.encoding.encode([position] * batch)
     evaluators = {
         precision: keima.Evaluator(network, arguments.backend, precision, batch)
@@ -166,17 +161,17 @@ def compare(game: str, path: str, commands: list[str], arguments: argparse.Names
     }
     for evaluator in evaluators.values():
         evaluator_rate(evaluator, encoded, 0.2)
-        search_rates(grown_search(evaluator, position), 0.2)
+        search_rates(evaluator, position, 8 * batch)
     alone: dict[str, list[float]] = {name: [] for name in evaluators}
     evaluations: dict[str, list[float]] = {name: [] for name in evaluators}
     visits: dict[str, list[float]] = {name: [] for name in evaluators}
     with ExitStack() as stack:
-        rivals = others(stack, game, commands, path, position)
+        rivals = others(stack, game, commands, path, position, wanted)
         visits.update({name: [] for name in rivals})
         for _ in range(arguments.rounds):
             for name, evaluator in evaluators.items():
                 alone[name].append(evaluator_rate(evaluator, encoded, arguments.seconds))
-                found, made = search_rates(grown_search(evaluator, position), arguments.seconds)
+                found, made = search_rates(evaluator, position, wanted)
                 evaluations[name].append(found)
                 visits[name].append(made)
             for name, search in rivals.items():
@@ -214,7 +209,8 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--precision", default="bf16", help="one, or several with commas between")
     parser.add_argument("--backend", default="openvino", help="openvino, torch")
-    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--seconds", type=float, default=2.0, help="of the evaluator alone")
+    parser.add_argument("--visits", type=int, help="of every search")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cost", action=argparse.BooleanOptionalAction, default=True, help="the search's own cost")
     parser.add_argument("--million", action="store_true")

@@ -2,8 +2,9 @@
 
 One thread a stream, each with requests of its own, beats one large request on all threads (b6c96 and Maia 6×64 on two
 cores, `keima bench`). A request holds a thread's share of a batch (`rows_per_request`); a batch too small to give every
-stream such a request goes by narrower ones (9×9, one position: 1.1 ms in place of 3.3). In float32 3×3 convolutions are
-Winograd's (`winograd.py`).
+stream such a request goes by narrower ones, one position alone by one that all threads compute (b6c96 on two cores, in
+bfloat16 1.9 ms in place of 3.4 on 19×19, 0.6 in place of 1.0 on 9×9). In float32 3×3 convolutions are Winograd's
+(`winograd.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -41,6 +43,17 @@ SHAPES_KEPT = 16
 
 BATCHES_IN_FLIGHT = 3
 """Batches that can be under way before `submit` waits for the first of them."""
+
+
+class Width(NamedTuple):
+    """A kind of request: its positions, and how many are computed at once, each by its share of the threads."""
+
+    rows: int
+    streams: int
+
+
+ALONE = Width(1, 1)
+"""For one position, with nothing else under way."""
 
 
 class OpenVINOBackend:
@@ -87,18 +100,18 @@ class OpenVINOBackend:
             rows, products = self._rows(shape)
             converted = lru_cache(partial(computed, self._network, example, products))
             open_slots = partial(self._open_slots, example, converted, products)
-            self._compiled[shape] = CompiledShape(open_slots, rows, self._streams(rows))
+            self._compiled[shape] = CompiledShape(open_slots, rows, min(-(-self._batch_size // rows), self._cores))
             if len(self._compiled) > SHAPES_KEPT:
                 self._compiled.popitem(last=False)
         self._compiled.move_to_end(shape)
         return self._compiled[shape]
 
     def _open_slots(
-        self, example: Mapping[str, Array], converted: Callable[[], openvino.Model], products: bool, rows: int
+        self, example: Mapping[str, Array], converted: Callable[[], openvino.Model], products: bool, width: Width
     ) -> list[Slot]:
-        """Requests of `rows` rows, enough for all batches in flight."""
-        model = self._compile(example, converted, rows, products)
-        count = BATCHES_IN_FLIGHT * -(-self._batch_size // rows)
+        """Requests of a width, enough for all batches in flight."""
+        model = self._compile(example, converted, width, products)
+        count = BATCHES_IN_FLIGHT * -(-self._batch_size // width.rows)
         return [Slot(model.create_infer_request(), self._network) for _ in range(count)]
 
     def _rows(self, board: tuple[int, int]) -> tuple[int, bool]:
@@ -108,20 +121,20 @@ class OpenVINOBackend:
         rows = rows_per_request(board[0] * board[1], -(-self._batch_size // self._cores))
         return rows, by_products(self._network, self.precision, board, self._batch_size)
 
-    def _streams(self, rows: int) -> int:
-        """How many requests are computed at once."""
-        return min(-(-self._batch_size // rows), self._cores)
-
     def _compile(
-        self, example: Mapping[str, Array], converted: Callable[[], openvino.Model], rows: int, products: bool = False
+        self,
+        example: Mapping[str, Array],
+        converted: Callable[[], openvino.Model],
+        width: Width,
+        products: bool = False,
     ) -> openvino.CompiledModel:
-        """The network compiled for inputs as the example's with `rows` rows, from the disk where it is there."""
-        config: dict[str, int | str] = {"NUM_STREAMS": self._streams(rows), "INFERENCE_PRECISION_HINT": self._float}
+        """The network compiled for inputs as the example's, of a width, from the disk where it is there."""
+        config: dict[str, int | str] = {"NUM_STREAMS": width.streams, "INFERENCE_PRECISION_HINT": self._float}
         if self._threads is not None:
             config["INFERENCE_NUM_THREADS"] = self._threads
             if self._threads < usable_cores():  # else OpenVINO binds every evaluator's threads to the same first cores
                 config["ENABLE_CPU_PINNING"] = "NO"
-        shapes = {name: (rows, *array.shape[1:]) for name, array in example.items()}
+        shapes = {name: (width.rows, *array.shape[1:]) for name, array in example.items()}
         processor = self._core.get_property("CPU", "FULL_DEVICE_NAME")
         versions = (openvino.__version__, torch.__version__, source_digest(__file__, winograd.__file__), processor)
         parts = (self._fingerprint, versions, sorted(shapes.items()), sorted(config.items()), products)
@@ -222,21 +235,25 @@ class Slot:
 
 
 class CompiledShape:
-    """A network compiled for one board shape: requests of `rows` rows, used in turn, and for what does not fill them
-    narrower ones, each a quarter as wide. All must give the same bits; a width that does not is not used.
+    """A network compiled for one board shape: requests of `rows` rows, used in turn, for what does not fill them
+    narrower ones, each a quarter as wide, and one for a position ALONE. All must give the same bits; a width that does
+    not is not used.
 
     Args:
-        open_slots: compiles requests of so many rows.
+        open_slots: compiles requests of a width.
         rows: positions of the widest request.
         streams: requests computed at once.
     """
 
-    def __init__(self, open_slots: Callable[[int], list[Slot]], rows: int, streams: int) -> None:
+    def __init__(self, open_slots: Callable[[Width], list[Slot]], rows: int, streams: int) -> None:
         self._open_slots = open_slots
         self._streams = streams
-        self._widths = [rows >> shift for shift in range(0, rows.bit_length() - 1, 2)] + [1]
-        self._slots: dict[int, Iterator[Slot]] = {}
+        narrower = [rows >> shift for shift in range(0, rows.bit_length() - 1, 2)] + [1]
+        self._widths = [Width(rows, streams) for rows in narrower]
+        self._refused: set[Width] = set()
+        self._slots: dict[Width, Iterator[Slot]] = {}
         self._answer: set[bytes] = set()
+        self._last = OpenVINOJob(0)
         self._lock = threading.Lock()
 
     def submit(self, inputs: Mapping[str, Array]) -> OpenVINOJob:
@@ -247,36 +264,41 @@ class CompiledShape:
             slot = next(self._slots[width])
             slot.start(job, inputs, rows)
             job.slots.append(slot)
+        self._last = job
         return job
 
-    def _divide(self, size: int) -> list[tuple[slice, int]]:
-        """A batch's rows, request by request, and how wide each is; those widths are ready."""
+    def _divide(self, size: int) -> list[tuple[slice, Width]]:
+        """A batch's rows, request by request, and of which width each is; those widths are ready."""
         with self._lock:
             while True:
                 parts = self._parts(size)
                 if all(self._has(width) for _, width in parts):
                     return parts
 
-    def _parts(self, size: int) -> list[tuple[slice, int]]:
+    def _parts(self, size: int) -> list[tuple[slice, Width]]:
         """The widest requests that give each stream work, then narrower ones. One may have a quarter of it empty."""
-        parts: list[tuple[slice, int]] = []
+        if size == 1 and self._slots and not self._last.slots and ALONE not in self._refused:
+            return [(slice(0, 1), ALONE)]
+        widths = [width for width in self._widths if width not in self._refused]
+        parts: list[tuple[slice, Width]] = []
         for share in (-(-size // self._streams), size // self._streams):  # the second where the first leaves one idle
             parts, start = [], 0
-            for width in self._widths:
-                while start < size and (4 * min(share, size - start) > 3 * width or width == self._widths[-1]):
-                    parts.append((slice(start, min(start + width, size)), width))
-                    start += width
+            for width in widths:
+                rows = width.rows
+                while start < size and (4 * min(share, size - start) > 3 * rows or width == widths[-1]):
+                    parts.append((slice(start, min(start + rows, size)), width))
+                    start += rows
             if len(parts) >= min(size, self._streams):
                 break
         return parts
 
-    def _has(self, width: int) -> bool:
-        """Are there requests of so many rows, compiled now if need be, and do they answer as the others?"""
+    def _has(self, width: Width) -> bool:
+        """Are there requests of this width, compiled now if need be, and do they answer as the others?"""
         if width not in self._slots:
             slots = self._open_slots(width)
             answer = slots[0].trial()
             if len(answer) > 1 or (self._slots and answer != self._answer):
-                self._widths.remove(width)
+                self._refused.add(width)
                 return False
             self._answer = answer
             self._slots[width] = itertools.cycle(slots)

@@ -22,7 +22,7 @@ from keima.compress.quantize import near_enough, quantize, train
 from keima.errors import BadRequest, BadWeights, UnsupportedNetwork
 from keima.games.go import Position
 from keima.inference.evaluator import Evaluator
-from keima.inference.openvino_backend import OpenVINOBackend, convert, float_precision
+from keima.inference.openvino_backend import OpenVINOBackend, Width, convert, float_precision
 from keima.systems.files.onnx_file import any_size
 from keima.systems.layers import QuantizedConvolution, digest, quantized, with_layers
 from keima.systems.network import Network, Quantization
@@ -181,7 +181,7 @@ def test_openvino_computes_exactly_those_layers_in_int8(name):
     example, computed = {key: each.numpy() for key, each in batches(network, 1)[0].items()}, quantized(found)
     backend = OpenVINOBackend(computed, "int8", 8, 1)
     for rows in (1, 4):
-        kernels = convolution_kernels(backend._compile(example, partial(convert, computed, example), rows))
+        kernels = convolution_kernels(backend._compile(example, partial(convert, computed, example), Width(rows, 1)))
         assert sum(kernel.endswith("i8") for kernel in kernels) == len(found.quantization.layers), kernels
 
 

@@ -19,7 +19,7 @@ import keima
 from keima.inference import openvino_backend
 from keima.inference.backend import TorchBackend, rows_per_request
 from keima.inference.evaluator import Evaluator
-from keima.inference.openvino_backend import CompiledShape, OpenVINOBackend, convert
+from keima.inference.openvino_backend import ALONE, CompiledShape, OpenVINOBackend, convert
 from keima.systems.alphago_zero.network import AlphaGoZeroNetwork
 from keima.systems.network import Network
 from tests.inference.fakes import GridEncoding, GridNetwork, random_grid
@@ -67,7 +67,7 @@ def test_an_evaluator_on_some_of_the_cores_leaves_them_to_the_system(
     """Pinned, two with one thread each would both be on the first core; with all cores there is nothing to share."""
     monkeypatch.setattr(openvino_backend, "usable_cores", lambda: cores)
     backend, converted = OpenVINOBackend(network(), "f32", 8, threads=1), partial(convert, network(), planes(1))
-    compiled = backend._compile(planes(1), converted, 1)
+    compiled = backend._compile(planes(1), converted, ALONE)
     assert compiled.get_property("ENABLE_CPU_PINNING") is pinned
 
 
@@ -166,9 +166,9 @@ def test_small_batches_go_by_narrower_requests(conversions: list[Network]) -> No
     backend = OpenVINOBackend(network(), "f32", 8, threads=1)
     few = backend.submit({"planes": inputs["planes"][:3]}).result()
     (compiled,) = backend._compiled.values()
-    assert sorted(compiled._slots) == [1, 2]
+    assert sorted(compiled._slots) == [(1, 1), (2, 1)]
     many = backend.submit(inputs).result()
-    assert sorted(compiled._slots) == [1, 2, 8]
+    assert sorted(compiled._slots) == [(1, 1), (2, 1), (8, 1)]
     assert all(many[name][:3].tobytes() == few[name].tobytes() for name in few)
 
 
@@ -179,7 +179,7 @@ def test_a_batch_is_divided_once_and_whole(rows: int, streams: int, size: int) -
     parts = CompiledShape(lambda width: [], rows, streams)._parts(size)
     assert [row for part, _ in parts for row in range(size)[part]] == [*range(size)]
     for part, width in parts:
-        assert 3 * width < 4 * len(range(size)[part]) <= 4 * width
+        assert 3 * width.rows < 4 * len(range(size)[part]) <= 4 * width.rows
     if size >= streams:
         assert len(parts) >= streams
 
@@ -212,19 +212,33 @@ def test_requests_of_every_width_give_the_same_bits(kind: str, precision: str) -
     """Of every system: OpenVINO sums the products of two axes by how many rows there are."""
     entry = KINDS[kind]
     created = keima.create(entry.name, **entry.small).eval()
-    backend = OpenVINOBackend(created, precision, 24, threads=1)
+    backend = OpenVINOBackend(created, precision, 24, threads=2)
     board = created.encoding.board or (9, 9)
     room, numbers = created.encoding.room(24, board).inputs, np.random.default_rng(0)
     inputs = {key: numbers.integers(0, 2, room[key].shape).astype(np.float32) for key in created.input_names}
     inputs["planes"][:, 0] = 1
-    rows = rows_per_request(board[0] * board[1], 24)
+    rows = rows_per_request(board[0] * board[1], 12)
     whole = backend.submit(inputs).result()
     for size in (1, 3, 7, 13):
         part = backend.submit({key: array[:size] for key, array in inputs.items()}).result()
         for key, array in whole.items():
             assert part[key].tobytes() == array[:size].tobytes()
     (compiled,) = backend._compiled.values()
-    assert compiled._widths == sorted({rows, rows // 4, 1}, reverse=True)
+    assert set(compiled._slots) == {*((width, 2) for width in (rows, rows // 4, 1)), ALONE}
+    assert not compiled._refused
+
+
+def test_a_position_alone_has_all_threads() -> None:
+    inputs = planes(1)
+    backend = OpenVINOBackend(network(), "f32", 8, threads=2)
+    first = backend.submit(inputs)
+    second = backend.submit(inputs)  # while the first is under way
+    (compiled,) = backend._compiled.values()
+    assert set(compiled._slots) == {(1, 2)}
+    answers = [first.result(), second.result(), backend.submit(inputs).result()]
+    assert set(compiled._slots) == {(1, 2), ALONE}
+    for name in answers[0]:
+        assert len({answer[name].tobytes() for answer in answers}) == 1
 
 
 class Uneven(GridNetwork):
@@ -258,6 +272,6 @@ def test_a_position_has_one_answer_whatever_comes_with_it(
         assert len(values) == 1
         (compiled,) = backend._compiled.values()
         if kind is Uneven:
-            assert sorted(compiled._slots) == [1]
+            assert sorted(compiled._slots) == [(1, 1)]
         elif kind is Wide:
             assert len(compiled._slots) == 1
