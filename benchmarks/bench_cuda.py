@@ -16,6 +16,7 @@ search   evaluations a second of a search of one position, its batches full, bes
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
@@ -24,13 +25,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from bench_search import Free, evaluator_rate, grown_search, search_rates, start_position
+from bench_search import Free, evaluator_rate, start_position
 from torch import nn
 
 import keima
 from keima.cli.bench import middle_game
 from keima.inference.backend import TorchBackend
 from keima.inference.device_backend import HALVES
+from keima.search import Limits, Search
+from keima.search.batches import BATCHES_IN_FLIGHT
 from keima.systems.encoding import Array, Batch
 from keima.systems.network import Network
 from keima.training.run.throughput import REFERENCE, convolutions, seconds_of
@@ -104,6 +107,21 @@ def convolution_rate(precision: str, batch: int, board: int, seconds: float) -> 
     return 2.0 * batch * board**2 * inputs * outputs * kernel**2 / taken
 
 
+def grown_search(evaluator: Any, position: Any) -> Search:
+    """A search whose tree is large enough for full batches."""
+    search = Search(evaluator)
+    search.set_position(position)
+    search.run(Limits(visits=int(BATCHES_IN_FLIGHT * search.batch_size / search.parameters.batches.in_flight_share)))
+    return search
+
+
+def search_rate(search: Search, seconds: float) -> float:
+    """Evaluations/s of a search that goes on."""
+    start = time.perf_counter()
+    result = search.run(Limits(seconds=seconds))
+    return result.evaluations / (time.perf_counter() - start)
+
+
 def measure(name: str, precisions: Sequence[str], batch: int, board: int, seconds: float) -> None:
     """One network's lines."""
     network = opened(name)
@@ -120,9 +138,7 @@ def measure(name: str, precisions: Sequence[str], batch: int, board: int, second
         evaluator_rate(evaluator, encoded, 0.1)
         search = grown_search(evaluator if Path(name).exists() else Noise(evaluator), position)
         best = convolution_rate(precision, batch, height, seconds / 4)
-        rounds = [
-            (evaluator_rate(evaluator, encoded, seconds), search_rates(search, seconds)[0]) for _ in range(ROUNDS)
-        ]
+        rounds = [(evaluator_rate(evaluator, encoded, seconds), search_rate(search, seconds)) for _ in range(ROUNDS)]
         alone, searched = median(rate for rate, _ in rounds), median(rate for _, rate in rounds)
         ratio = median(found / rate for rate, found in rounds)
         print(

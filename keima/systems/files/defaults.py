@@ -59,11 +59,11 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
     "chess": DefaultNetwork(
         file="chess.pb.gz",
         name="keima-chess",
-        sha256="f2e15f7453e427fdb7b40cf4ed23e2c7d831b3379b42e0f2063254f7387b34d7",
+        sha256="d4e39b276c30a65910fcb5c40c933c349b5136c5451b234ad4e4d7d21905a9f5",
         licence="MIT",
-        recipe="recipes/default-chess.toml",
+        recipe="recipes/default-chess-even.toml",
         teacher="Stockfish 15.1, 600 nodes a position",
-        training_data="22,360 games of Stockfish with itself; 8.5 million positions of games of policies",
+        training_data="22,360 games of Stockfish with itself; 9.8 million positions of games of policies",
         caution=CHESS_CAUTION,
     ),
     "connect_four": DefaultNetwork(
