@@ -212,12 +212,12 @@ def test_requests_of_every_width_give_the_same_bits(kind: str, precision: str) -
     """Of every system: OpenVINO sums the products of two axes by how many rows there are."""
     entry = KINDS[kind]
     created = keima.create(entry.name, **entry.small).eval()
-    backend = OpenVINOBackend(created, precision, 24, threads=2)
+    backend = OpenVINOBackend(created, precision, 48, threads=2)
     board = created.encoding.board or (9, 9)
-    room, numbers = created.encoding.room(24, board).inputs, np.random.default_rng(0)
+    room, numbers = created.encoding.room(48, board).inputs, np.random.default_rng(0)
     inputs = {key: numbers.integers(0, 2, room[key].shape).astype(np.float32) for key in created.input_names}
     inputs["planes"][:, 0] = 1
-    rows = rows_per_request(board[0] * board[1], 12)
+    rows = rows_per_request(board[0] * board[1], 24)
     whole = backend.submit(inputs).result()
     for size in (1, 3, 7, 13):
         part = backend.submit({key: array[:size] for key, array in inputs.items()}).result()
