@@ -23,7 +23,9 @@ from keima.training.data.importing import import_games
 from keima.training.data.store import GameStore, TestGames, split_store
 from keima.training.distill.searches import network_searcher, program_searcher, search_games, searched_games
 from keima.training.run.loop import train
+from keima.training.run.preflight import World
 from keima.training.run.recipe import read_recipe
+from keima.training.run.sources import open_games, open_teacher
 from keima.training.selfplay.columns import describe_row
 
 PGN = """[Event "a"]
@@ -173,6 +175,28 @@ def test_training_learns_what_was_found_and_not_what_was_played(store, tmp_path)
     guessed, played = score("--searches"), score()
     assert guessed["top1"] > 0.85 > 0.3 > played["top1"]
     assert guessed["value_mse"] < 0.1 < played["value_mse"]
+
+
+def test_a_teacher_speaks_beside_searches(store, tmp_path):
+    """Targets in the middle between those of the searches and the teacher's, position by position."""
+    out, recipe, file = tmp_path / "searched.parquet", tmp_path / "recipe.toml", tmp_path / "teacher.pb.gz"
+    search_games(store, out, [program_searcher(Oracle(), 0.1)])
+    teacher = create("lc0-10x128", blocks=1, channels=8, se_channels=4).eval()
+    keima.save(teacher, file)
+
+    def batch(share: float):
+        text = RECIPE.format(store=out)
+        recipe.write_text(text + (f'[teacher]\nnetwork = "{file}"\nshare = {share}\n' if share else ""))
+        read = read_recipe(recipe)
+        with open_games(read, teacher, World("cpu", 1, 1), tmp_path, open_teacher(read, teacher)).train as loader:
+            return next(loader), loader.where(0)
+
+    (mixed, where), (searched, same), (taught, again) = batch(0.25), batch(0), batch(1)
+    np.testing.assert_equal(where, same)
+    np.testing.assert_equal(where, again)
+    np.testing.assert_allclose(mixed.policy_soft, 0.75 * searched.policy_soft + 0.25 * taught.policy_soft, atol=1e-6)
+    np.testing.assert_allclose(mixed.value, 0.75 * searched.value + 0.25 * taught.value, atol=1e-6)
+    assert np.abs(searched.policy_soft - taught.policy_soft).max() > 0.3
 
 
 def test_values_are_learned_where_the_result_is_unknown(tmp_path):

@@ -136,6 +136,17 @@ def test_shares_and_temperature_by_hand():
     assert found.score is None
 
 
+def test_searches_have_their_share_beside_a_teacher():
+    heads = Heads(policy=np.log(np.array([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]], np.float32)))
+    batch = TrainingBatch(
+        inputs={"planes": np.zeros((2, 1, 1, 1), np.float32)},
+        policy=np.array([2, 2]),
+        policy_soft=np.array([[0.0, 0.5, 0.5], [0, 0, 0]], np.float32),
+    )
+    found = taught(batch, heads, TeacherRecipe(network="x", share=0.75))
+    np.testing.assert_allclose(found.policy_soft, [[0.45, 0.35, 0.2], [0.2, 0.3, 0.5]], rtol=1e-6)
+
+
 def test_a_policy_without_a_pass_learns_the_rest():
     student = create("alphago-policy", filters=4, layers=2, board_size=9)
     soft = np.full((1, 82), 0.5 / 81, np.float32)

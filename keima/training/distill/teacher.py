@@ -1,9 +1,9 @@
 """Distillation: a student learns from what a teacher says of each position, in place of how the game went on.
 
 Source: Hinton, Vinyals, Dean, "Distilling the knowledge in a neural network", arXiv:1503.02531: the student's
-cross-entropy is taken against the teacher's softmax at a temperature, mixed with the move played. Any network of the
-family teaches any other of the same game: policy, win/draw/loss, points, ownership and moves left; what the teacher
-lacks is learned from the games.
+cross-entropy is taken against the teacher's softmax at a temperature, mixed with the move played, or with what a search
+found. Any network of the family teaches any other of the same game: policy, win/draw/loss, points, ownership and moves
+left; what the teacher lacks is learned from the games.
 
 The student's batches are a function of seed and step as ever; the teacher is shown the same positions under the same
 symmetries, in its own encoding.
@@ -121,9 +121,13 @@ def taught(batch: ArrayBatch, heads: Heads, recipe: TeacherRecipe) -> ArrayBatch
     found: Data = {}
     if batch.policy is not None:
         found["policy_soft"] = soft = softmax(heads.policy.astype(np.float32) / recipe.temperature)
-        rows = np.flatnonzero((batch.policy >= 0) & (batch.policy < soft.shape[1]))  # elsewhere the teacher's alone
-        soft[rows] *= recipe.share
-        soft[rows, batch.policy[rows]] += 1 - recipe.share
+        if batch.policy_soft is None:
+            rows = np.flatnonzero((batch.policy >= 0) & (batch.policy < soft.shape[1]))
+            own = np.eye(soft.shape[1], dtype=np.float32)[batch.policy[rows]]
+        else:
+            rows = np.flatnonzero(batch.policy_soft.any(axis=1))
+            own = batch.policy_soft[rows, : soft.shape[1]]
+        soft[rows] += (1 - recipe.share) * (own - soft[rows])  # elsewhere the teacher's alone
     if batch.value is not None and heads.wdl is not None:
         value = batch.value
         own = np.stack([np.maximum(value, 0), 1 - np.abs(value), np.maximum(-value, 0)], axis=1)

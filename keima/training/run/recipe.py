@@ -353,7 +353,6 @@ def _check_together(recipe: Recipe) -> None:
         raise recipe.error("data.last_ply", f"is before first_ply, {recipe.data.first_ply}")
     if recipe.data.searches:
         given = [f"data.{key}" for key in _FILTERS if getattr(recipe.data, key) != getattr(DataRecipe(), key)]
-        given += ["teacher"] if recipe.teacher.network else []
         if given:
             raise recipe.error(
                 given[0], "does not go with data.searches: those say what is learned, and of which positions"
