@@ -262,6 +262,10 @@ def test_in_other_programs_formats_they_stand_beside(name, ending, tmp_path):
     save_file(load_file(whole), beside, {"keima.version": "1", "keima.weights": "0" * 64})
     with pytest.raises(BadWeights, match="int8 numbers of another network"):
         keima.load(tmp_path / f"found{ending}")
+    with torch.no_grad():
+        next(again.parameters()).add_(0.1)
+    keima.save(again, tmp_path / f"changed{ending}")
+    assert not (tmp_path / f"changed{ending}.int8").exists()
 
 
 def _wrong(tensors: dict[str, Tensor], part: str, change) -> dict[str, Tensor]:

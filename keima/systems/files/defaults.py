@@ -59,11 +59,11 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
     "chess": DefaultNetwork(
         file="chess.pb.gz",
         name="keima-chess",
-        sha256="d4e39b276c30a65910fcb5c40c933c349b5136c5451b234ad4e4d7d21905a9f5",
+        sha256="edfd6e8bd49aebf27fecf7d2ac5668a861de8137fa07cce9b4b63f9c2a650aff",
         licence="MIT",
-        recipe="recipes/default-chess-even.toml",
-        teacher="Stockfish 15.1, 600 nodes a position",
-        training_data="22,360 games of Stockfish with itself; 9.8 million positions of games of policies",
+        recipe="recipes/default-chess-both.toml",
+        teacher="Stockfish 15.1, 600 nodes a position, and Maia 1900",
+        training_data="22,360 games of Stockfish with itself; 11.5 million positions of games of policies",
         caution=CHESS_CAUTION,
     ),
     "connect_four": DefaultNetwork(
