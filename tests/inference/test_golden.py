@@ -98,12 +98,14 @@ def test_katago_on_both_backends(reference: Path, golden: str, backend: str) -> 
 @pytest.mark.skipif(not BF16, reason="this processor does not compute in bfloat16")
 def test_katago_in_bfloat16(reference: Path) -> None:
     lines, answers = ask_katago(reference, "katago-g170-b6c96", "openvino", None, "bf16")
-    same_first_move = 0
+    same_first_move, apart = 0, []
     for line, answer in zip(lines, answers, strict=True):
         white = answer.win if line["to_play"] == "W" else answer.loss
-        assert white == pytest.approx(line["out"]["whiteWin"], abs=0.02)
+        apart.append(abs(white - line["out"]["whiteWin"]))
         truth = katago_policy(line, line["out"]["policy"], line["out"]["policyPass"])
         same_first_move += truth[answer.best] == max(truth.values())
+    assert np.mean(apart) <= 0.002
+    assert max(apart) <= 0.025  # AMX: 0.0207 once; without it below 0.02
     assert same_first_move >= 0.95 * len(lines)
 
 
