@@ -121,13 +121,14 @@ def taught(batch: ArrayBatch, heads: Heads, recipe: TeacherRecipe) -> ArrayBatch
     found: Data = {}
     if batch.policy is not None:
         found["policy_soft"] = soft = softmax(heads.policy.astype(np.float32) / recipe.temperature)
-        if batch.policy_soft is None:
-            rows = np.flatnonzero((batch.policy >= 0) & (batch.policy < soft.shape[1]))
-            own = np.eye(soft.shape[1], dtype=np.float32)[batch.policy[rows]]
+        searched, width = batch.policy_soft, soft.shape[1]
+        known = (batch.policy >= 0) & (batch.policy < width) if searched is None else searched.any(axis=1)
+        rows = np.flatnonzero(known)  # elsewhere the teacher's alone
+        soft[rows] *= recipe.share
+        if searched is None:
+            soft[rows, batch.policy[rows]] += 1 - recipe.share
         else:
-            rows = np.flatnonzero(batch.policy_soft.any(axis=1))
-            own = batch.policy_soft[rows, : soft.shape[1]]
-        soft[rows] += (1 - recipe.share) * (own - soft[rows])  # elsewhere the teacher's alone
+            soft[rows] += (1 - recipe.share) * searched[rows, :width]
     if batch.value is not None and heads.wdl is not None:
         value = batch.value
         own = np.stack([np.maximum(value, 0), 1 - np.abs(value), np.maximum(-value, 0)], axis=1)
