@@ -7,8 +7,8 @@
 Two games from each opening, colours exchanged. An opening is --plies moves drawn from the first network's policy, kept
 where its value is within --even of a draw. Moves after it are searched and the best one is played; trees are not kept
 from move to move. --equal-time gives the first player as many visits more as it makes visits a second more in the same
-kind of search, which is measured first, by turns. A network is a file, or a game's name for its default network. One
-JSON line.
+kind of search, which is measured first, by turns. A network is a file, or a game's name for its default network.
+--records writes the games, in their game's format (.pgn, .sgf). One JSON line.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -25,8 +27,10 @@ import numpy as np
 import keima
 from keima.cli.common import open_network
 from keima.elo import Tally
+from keima.games.game import GAMES
 from keima.games.go.position import result_of
 from keima.games.position import Position
+from keima.games.records import PlayedGame
 from keima.search.search import search_batch
 
 BATCH = 64
@@ -75,14 +79,19 @@ def draw_openings(
     )
 
 
+def result_as_it_stands(position: Position) -> str:
+    """A game that went on for too long counts as it stands, in Go by its area; in the others it has none: ""."""
+    return position.result or (result_of(position.score()) if isinstance(position, keima.go.Position) else "")
+
+
 def first_side_points(position: Position) -> float:
-    """Of the side that begins: 1, ½ or 0. A game that went on for too long counts as it stands, in Go by its area."""
-    result = position.result or (result_of(position.score()) if isinstance(position, keima.go.Position) else "")
+    """Of the side that begins: 1, ½ or 0."""
+    result = result_as_it_stands(position)
     return 1.0 if result.startswith(("B+", "1-0")) else 0.0 if result.startswith(("W+", "0-1")) else 0.5
 
 
-def play(players: tuple[Player, Player], openings: Sequence[Position], first: str, longest: int) -> Tally:
-    """All games to their ends, two from each opening; of the first player, who has the side `first` in even ones."""
+def play(players: tuple[Player, Player], openings: Sequence[Position], first: str, longest: int) -> list[Position]:
+    """All games to their ends, two from each opening; the first player has the side `first` in even ones."""
     games = [opening for opening in openings for _ in range(2)]
     turn = 0
     while going := [k for k, game in enumerate(games) if not game.is_over and len(game.moves) < longest]:
@@ -92,6 +101,11 @@ def play(players: tuple[Player, Player], openings: Sequence[Position], first: st
             for k, result in zip(mine, player.search([games[k] for k in mine], turn), strict=True):
                 games[k] = games[k].play(result.best)
         turn += 1
+    return games
+
+
+def count(games: Sequence[Position]) -> Tally:
+    """The first player's results."""
     points = [abs(k % 2 - first_side_points(game)) for k, game in enumerate(games)]
     pairs = Counter(int(2 * (points[k] + points[k + 1])) for k in range(0, len(points), 2))
     return Tally(
@@ -100,6 +114,17 @@ def play(players: tuple[Player, Player], openings: Sequence[Position], first: st
         points.count(0.0),
         (pairs[0], pairs[1], pairs[2], pairs[3], pairs[4]),
     )
+
+
+def write_records(path: Path, games: Sequence[Position], names: Sequence[str]) -> None:
+    """Write the games, one after another."""
+    form, today = GAMES[games[0].game].records, date.today().isoformat()
+    with path.open("w", encoding="utf-8") as file:
+        for k, game in enumerate(games):
+            first, second = names[k % 2], names[1 - k % 2]
+            result, ended = result_as_it_stands(game), "by the rules" if game.is_over else "stopped"
+            played = PlayedGame(game, (first, second), result, "batch match", k + 1, f"{k // 2 + 1}", ended, today)
+            file.write(form.write(form.of_game(played)) + "\n")
 
 
 def measure_rates(players: Sequence[Player], positions: Sequence[Position], rounds: int) -> list[float]:
@@ -127,6 +152,7 @@ def main() -> None:
     parser.add_argument("--even", type=float, default=0.4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--records", type=Path, metavar="FILE")
     options = parser.parse_args()
     one, other = (Player(entry, options.visits[-k], options.threads) for k, entry in enumerate(options.players))
     starts: dict[str, Position] = {
@@ -142,7 +168,8 @@ def main() -> None:
     if options.equal_time:
         one.visits = round(other.visits * rates[0] / rates[1])
     began = time.perf_counter()
-    tally = play((one, other), openings, start.to_play, longest)
+    games = play((one, other), openings, start.to_play, longest)
+    tally = count(games)
     found = {
         "players": options.players,
         "visits": [one.visits, other.visits],
@@ -152,6 +179,8 @@ def main() -> None:
         "elo": [round(elo) for elo in (tally.elo, *tally.elo_interval)],
         "seconds": round(time.perf_counter() - began),
     }
+    if options.records:
+        write_records(options.records, games, options.players)
     print(json.dumps(found))
 
 
