@@ -41,7 +41,7 @@ class DefaultNetwork:
 
 
 CHESS_CAUTION = Note(
-    "The judge is keima's own small chess network: without a search half of what it blames is no mistake, and it "
+    "The judge is keima's own small chess network: without a search a third of what it blames is no mistake, and it "
     "misses most that are. For a second opinion add --judge uci:stockfish; for a better judge, --net and --visits.",
     "warning.caution.chess",
 )
@@ -59,11 +59,11 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
     "chess": DefaultNetwork(
         file="chess.pb.gz",
         name="keima-chess",
-        sha256="edfd6e8bd49aebf27fecf7d2ac5668a861de8137fa07cce9b4b63f9c2a650aff",
+        sha256="194f495a022a1899b4673dd865fcb91c02c7ecc6a02fcd33683ca2cc76bf3c2d",
         licence="MIT",
-        recipe="recipes/default-chess-both.toml",
+        recipe="recipes/default-chess-more.toml",
         teacher="Stockfish 15.1, 600 nodes a position, and Maia 1900",
-        training_data="22,360 games of Stockfish with itself; 11.5 million positions of games of policies",
+        training_data="22,360 games of Stockfish with itself; 12.3 million positions of games of policies",
         caution=CHESS_CAUTION,
     ),
     "connect_four": DefaultNetwork(
