@@ -116,15 +116,13 @@ def count(games: Sequence[Position]) -> Tally:
     )
 
 
-def write_records(path: Path, games: Sequence[Position], names: Sequence[str]) -> None:
-    """Write the games, one after another."""
-    form, today = GAMES[games[0].game].records, date.today().isoformat()
-    with path.open("w", encoding="utf-8") as file:
-        for k, game in enumerate(games):
-            first, second = names[k % 2], names[1 - k % 2]
-            result, ended = result_as_it_stands(game), "by the rules" if game.is_over else "stopped"
-            played = PlayedGame(game, (first, second), result, "batch match", k + 1, f"{k // 2 + 1}", ended, today)
-            file.write(form.write(form.of_game(played)) + "\n")
+def record_text(number: int, game: Position, players: Sequence[str]) -> str:
+    """The game of that number, from 0, as a record."""
+    names, opening = (players[number % 2], players[1 - number % 2]), f"{number // 2 + 1}"
+    how = (opening, "by the rules" if game.is_over else "stopped", date.today().isoformat())
+    played = PlayedGame(game, names, result_as_it_stands(game), "batch match", number + 1, *how)
+    records = GAMES[game.game].records
+    return records.write(records.of_game(played))
 
 
 def measure_rates(players: Sequence[Player], positions: Sequence[Position], rounds: int) -> list[float]:
@@ -179,9 +177,10 @@ def main() -> None:
         "elo": [round(elo) for elo in (tally.elo, *tally.elo_interval)],
         "seconds": round(time.perf_counter() - began),
     }
-    if options.records:
-        write_records(options.records, games, options.players)
     print(json.dumps(found))
+    if options.records:
+        texts = [record_text(number, game, options.players) for number, game in enumerate(games)]
+        options.records.write_text("\n".join(texts), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from keima.errors import BadWeights, UnsupportedNetwork
 from keima.systems.files.contents import FilePath, Format, read_head
 from keima.systems.files.defaults import default_network, with_known_pedigree
-from keima.systems.files.int8 import pack
 from keima.systems.files.onnx_file import ONNX
 from keima.systems.files.safetensors import SAFETENSORS, read_sidecar, write_sidecar
 from keima.systems.forms import convert
@@ -104,7 +103,7 @@ def save(network: Network, path: FilePath) -> None:
         except UnsupportedNetwork as error:
             raise error.at(source=name) from error
     holder.formats[0].write(network, path)
-    if pack(network):
+    if network.quantization is not None:
         write_sidecar(network, path, holder.formats[0].read(path))
 
 

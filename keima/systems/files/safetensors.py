@@ -72,9 +72,10 @@ def sidecar(path: FilePath) -> str:
 
 
 def write_sidecar(network: Network, path: FilePath, read: Network) -> None:
-    """Write the int8 numbers of a network beside its file, `path`, which reads as the network `read`: a format may hold
-    weights less precisely. Raises BadWeights where they cannot be written."""
-    _write(sidecar(path), pack(network), {"keima.version": VERSION, "keima.weights": digest(read)})
+    """Write the int8 numbers of a network, if it has any, beside its file, `path`, which reads as the network `read`: a
+    format may hold weights less precisely. Raises BadWeights where they cannot be written."""
+    if numbers := pack(network):
+        _write(sidecar(path), numbers, {"keima.version": VERSION, "keima.weights": digest(read)})
 
 
 def read_sidecar(network: Network, path: FilePath) -> Quantization | None:
