@@ -20,15 +20,18 @@ EXAMPLES = """Examples:
   keima convert maia-1900.pb.gz maia.safetensors
   keima convert b6c96.bin.gz b6c96.onnx              (boards of any size; needs keima[export])
   keima convert b6c96.bin.gz half.onnx --precision f16
+  keima convert four.safetensors half.safetensors --precision f16
   keima convert b6c96.bin.gz engine.onnx --engine 19 (KataGo 1.18 runs it, on boards of up to 19)
   keima convert whole.safetensors whole.onnx --precision int8     (after keima compress quantize)
   keima convert elf.txt.gz zero.safetensors --to alphago-zero
   keima convert old.pb.gz new.pb.gz --to VALUE_WDL
 """
 
-ONNX_ENDING = ".onnx"
+ONNX_ENDING, OWN_ENDING = ".onnx", ".safetensors"
 
-Precision = Annotated[str, Option(help="Of an ONNX file: f32; f16, half as large; int8, where IN has numbers for it.")]
+Precision = Annotated[
+    str, Option(help="f32; f16, half as large, in .safetensors and .onnx; int8, where IN has numbers for it, in .onnx.")
+]
 Engine = Annotated[
     int | None, Option(help="Write the ONNX file that the network's own engine runs, for boards of up to this size.")
 ]
@@ -44,6 +47,7 @@ def convert(
 ) -> None:
     """Write a network in the format that OUT's ending names: .safetensors, .onnx, .bin.gz, .pb.gz, .txt.gz."""
     from keima.systems.files.load import save
+    from keima.systems.files.safetensors import write_safetensors
     from keima.systems.forms import convert
 
     network = common.open_network(source)
@@ -59,9 +63,12 @@ def convert(
         error = _write_onnx(network, target, precision)
         common.say(f"{target}: {network.system} network {network.pedigree.name}, {precision}; {error}")
         return
-    if precision != "f32":
+    if precision == "f16" and target.lower().endswith(OWN_ENDING):
+        write_safetensors(network, target, half=True)
+    elif precision == "f32":
+        save(network, target)
+    else:
         raise BadRequest(f"--precision {precision} is for {ONNX_ENDING} files; {target} holds float32")
-    save(network, target)
     common.say(f"{target}: {network.system} network {network.pedigree.name}")
 
 

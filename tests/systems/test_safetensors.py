@@ -103,7 +103,9 @@ STEM = "stem.convolution.weight"
         ({STEM: None}, BadWeights, f"1 tensors are missing, the first '{STEM}'"),
         ({"stem.extra": torch.zeros(1)}, BadWeights, "1 tensors do not belong there, the first 'stem.extra'"),
         ({STEM: torch.zeros(8, 18, 3, 3)}, BadWeights, f"{STEM}: float32 .8, 18, 3, 3., expected float32 .8, 17, 3, 3"),
-        ({STEM: torch.zeros(8, 17, 3, 3).half()}, BadWeights, f"{STEM}: float16"),
+        ({STEM: torch.zeros(8, 17, 3, 3).double()}, BadWeights, f"{STEM}: float64"),
+        ({STEM: torch.full((8, 17, 3, 3), torch.inf).half()}, BadWeights, f"{STEM}: a number is not finite"),
+        ({STEM: torch.zeros(8, 18, 3, 3).half()}, BadWeights, f"{STEM}: float32 .8, 18, 3, 3., expected"),
         ({STEM: torch.full((8, 17, 3, 3), torch.nan)}, BadWeights, f"{STEM}: a number is not finite"),
         ({"stem.norm.running_var": torch.full((8,), -1.0)}, BadWeights, "stem.norm.running_var: a negative variance"),
     ],
@@ -111,6 +113,29 @@ STEM = "stem.convolution.weight"
 def test_tensors_must_be_exactly_the_network_s(saved, tensors, error, message):
     with pytest.raises(error, match=message):
         read_safetensors(changed(saved, tensors=tensors))
+
+
+def test_halves_are_read_as_float32(saved):
+    weight = read_safetensors(saved).get_parameter(STEM).detach()
+    for kind in (torch.float16, torch.bfloat16):
+        found = read_safetensors(changed(saved, tensors={STEM: weight.to(kind)})).get_parameter(STEM)
+        assert found.dtype == torch.float32
+        assert torch.equal(found, weight.to(kind).float())
+
+
+def test_a_network_is_written_in_halves_its_norms_whole(tmp_path):
+    network, path = small("alphago-zero"), tmp_path / "half.safetensors"
+    write_safetensors(network, path, half=True)
+    kinds = {name: tensor.dtype for name, tensor in load(path.read_bytes()).items()}
+    assert kinds[STEM] == torch.float16
+    assert kinds["stem.norm.running_var"] == torch.float32
+    read = read_safetensors(path)
+    for name, tensor in network.state_dict().items():
+        torch.testing.assert_close(read.state_dict()[name], tensor, rtol=1e-3, atol=1e-6)
+    with torch.no_grad():
+        network.get_parameter(STEM).fill_(1e6)
+    with pytest.raises(BadWeights, match=f"{STEM}: a weight is beyond float16"):
+        write_safetensors(network, path, half=True)
 
 
 def describing(kind: object, config: object, folded: object = None) -> dict[str, str]:

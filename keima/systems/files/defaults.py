@@ -69,7 +69,7 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
     "connect_four": DefaultNetwork(
         file="connect_four.safetensors",
         name="keima-connect-four",
-        sha256="42cad7edbca75d3cb4c976742e3ef036150180d14b6bd06ec31c48f7e8813173",
+        sha256="e754dbded5c3efccab8ae38c698459359bc5542d730aab51c36003ef28d20c0f",
         licence="MIT",
         recipe="recipes/selfplay/connect-four.toml",
         training_data="its own games, from zero",

@@ -9,10 +9,10 @@ header naming each tensor's type, shape and place, then the tensors. Nothing in 
                      for a network from `keima.compress.fold` "folded": norm's name → convolution that took it over}
     keima.pedigree   JSON: the fields of `Pedigree`
 
-A file must hold exactly the tensors of the module's `state_dict`, each of its shape and type; and may hold, as
-`int8/NAME.*`, what its convolutions compute with in int8 (`keima.systems.layers`). For a network in another format
-these stand in a file beside it, NETWORK.int8, of the same layout, with the string `keima.weights`, the digest of the
-weights that they belong to, alone in its metadata beside the version.
+A file must hold exactly the tensors of the module's `state_dict`, each of its shape and type, or float16 or bfloat16 in
+place of float32; and may hold, as `int8/NAME.*`, what its convolutions compute with in int8 (`keima.systems.layers`).
+For a network in another format these stand in a file beside it, NETWORK.int8, of the same layout, with the string
+`keima.weights`, the digest of the weights that they belong to, alone in its metadata beside the version.
 """
 
 from __future__ import annotations
@@ -50,15 +50,30 @@ def looks_like_safetensors(data: bytes) -> bool:
     return len(data) > 9 and 2 <= int.from_bytes(data[:8], "little") <= _LAYOUT_MAX_HEADER and data[8:9] == b"{"
 
 
-def write_safetensors(network: Network, path: FilePath, state: Mapping[str, Tensor] | None = None) -> None:
+def write_safetensors(
+    network: Network, path: FilePath, state: Mapping[str, Tensor] | None = None, *, half: bool = False
+) -> None:
     """Write any registered network, or `state` (its running average) in place of its tensors, whole or not at all.
+
+    `half`: weights in float16; what has one number a channel, as norms have, stays as it is.
 
     Raises:
         UnsupportedNetwork: the network's class is not registered.
-        BadWeights: the file cannot be written.
+        BadWeights: the file cannot be written, or a weight is beyond float16.
     """
-    weights = {**network.state_dict(), **pack(network)} if state is None else state
-    _write(path, weights, to_metadata(network))
+    weights = network.state_dict() if state is None else state
+    if half:
+        weights = {name: _halved(name, tensor) for name, tensor in weights.items()}
+    _write(path, {**weights, **(pack(network) if state is None else {})}, to_metadata(network))
+
+
+def _halved(name: str, tensor: Tensor) -> Tensor:
+    if tensor.ndim < 2 or tensor.dtype != torch.float32:
+        return tensor
+    halved = tensor.half()
+    if not halved.isfinite().all():
+        raise BadWeights("a weight is beyond float16", place=name)
+    return halved
 
 
 def _write(path: FilePath, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
@@ -126,10 +141,14 @@ def read_safetensors(path: FilePath) -> Network:
         data = read_bytes(path)
         metadata = checked(_header(data), "a safetensors file")
         tensors = load_tensors(data)
-        network = build(metadata, {name: each for name, each in tensors.items() if not is_packed(name)}, source)
+        network = build(metadata, {name: _whole(each) for name, each in tensors.items() if not is_packed(name)}, source)
         if packed := {name: each for name, each in tensors.items() if is_packed(name)}:
             network.quantization = unpack(network, packed)
         return network
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
 @contextmanager

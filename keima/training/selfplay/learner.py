@@ -12,6 +12,7 @@ publishes is what it would have published undisturbed, to the last bit. What is 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
@@ -41,6 +42,8 @@ _LEAF = re.compile(r"[a-z][a-z0-9-]*(\.[a-z]+)?")
 """Names of a checkpoint's folder and files."""
 POLL_SECONDS = 0.05
 """Between two looks whether the learner rests."""
+_DRAW_SECONDS = 20.0
+"""At least between two pictures of the run, but for the last: one takes half a second."""
 
 
 def learn(store: Store, folder: Path, watcher: Watcher | None = None, turns: Turns | None = None) -> Result:
@@ -91,6 +94,7 @@ class _Generations:
         self.every = recipe.window.steps
         self._store, self._recipe, self._folder = store, recipe, folder
         self._batches, self._watcher, self._turns = batches, watcher, turns
+        self._drawn = -math.inf
 
     def begin(self, step: int, stopped: Callable[[], bool]) -> None:
         """Wait for the generation's games, and then for this machine's cores."""
@@ -119,7 +123,10 @@ class _Generations:
         if published is not None:
             self._watcher.say(f"generation {generation} of {self._recipe.generations} is published")
             send_metrics(self._store, self._folder / FILE)
-            draw_curve(self._store)
+            now = time.monotonic()
+            if now - self._drawn > _DRAW_SECONDS or generation == self._recipe.generations:
+                draw_curve(self._store)
+                self._drawn = now
 
     def figures(self) -> Fields:
         """Of a line of metrics.jsonl: the generation, its window's positions, the games played when it began."""

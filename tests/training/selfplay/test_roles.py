@@ -239,6 +239,9 @@ class TestProcesses:
         assert supervisor.divide(32, gpu=False) == (4, 8, True)
         assert supervisor.divide(16, gpu=True) == (14, 1, False)
         assert supervisor.divide(16, gpu=False, workers=4) == (4, 4, True)
+        assert supervisor.divide(2, gpu=False, threads=1) == (2, 1, False)
+        assert supervisor.divide(2, gpu=False, threads=2) == (1, 2, True)
+        assert supervisor.divide(16, gpu=True, threads=1) == (14, 1, False)
 
 
 def test_rates_are_those_of_the_last_minute_and_shares_of_the_time_worked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -284,7 +284,7 @@ class _Driver:
         """Start what a node should have and has not; False: a name is not free yet."""
         here = [each for each in self.placed if each.node == key]
         gpus = _has(node, "GPU") if self.recipe.training.run.device != "cpu" else 0.0
-        division = divide(int(_has(node, "CPU")), gpus >= 1, self.workers)
+        division = divide(int(_has(node, "CPU")), gpus >= 1, self.workers, self.recipe.training.run.threads)
         turns = ["--turns"] if division.turns else []
         held = learner_gpus(self.recipe, gpus, total) if keeper else 0.0
         judges = keeper and "judge" in self.wanted

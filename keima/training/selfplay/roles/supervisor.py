@@ -1,8 +1,10 @@
 """A run on this machine: its roles as processes, started again when they die, ended together.
 
 The machine is divided by a rule (`divide`). Without a CUDA device one worker has all cores (one more for every eight of
-them), and rests while the learner trains, so that neither's batches wait for the other's. With one, a worker is held up
-by its own Python, and there are as many workers as cores, less one each for the learner and the judge.
+them), and rests while the learner trains, so that neither's batches wait for the other's; a learner that is given fewer
+threads than there are cores trains beside as many workers as cores, of one thread each: small networks gain little by a
+second one. With a CUDA device, a worker is held up by its own Python, and there are as many workers as cores, less one
+each for the learner and the judge.
 
 Roles are forked from a process that has imported what they need and done nothing with it, so that one is back within a
 second or two. Whatever is killed, that process and this one too, the same command goes on: the roles keep all that
@@ -45,6 +47,8 @@ _TAIL_LINES = 6
 _MOST_WORKERS = 32
 _CORES = 8
 """That one worker can use, without a CUDA device."""
+_NICE = 10
+"""Of roles beside the learner, whose turn at a core comes first: it is one, and they are many."""
 
 
 class RunWatcher:
@@ -68,10 +72,10 @@ class Division(NamedTuple):
     turns: bool  # do the learner and the workers take turns on the cores?
 
 
-def divide(cores: int, gpu: bool, workers: int | None = None) -> Division:
-    """The machine's share for each role; `workers` where they are chosen."""
-    if gpu:
-        return Division(workers or min(_MOST_WORKERS, max(1, cores - 2)), 1, False)
+def divide(cores: int, gpu: bool, workers: int | None = None, threads: int = 0) -> Division:
+    """The machine's share for each role; `workers` where they are chosen, `threads` those of the learner (0: all)."""
+    if gpu or 0 < threads < cores:
+        return Division(workers or min(_MOST_WORKERS, max(1, cores - 2) if gpu else cores), 1, False)
     count = workers or max(1, cores // _CORES)
     return Division(count, max(1, cores // count), True)
 
@@ -113,7 +117,7 @@ def run(
         write_run(store, recipe, overrides)
         gpu = torch.cuda.is_available() and recipe.training.run.device != "cpu"
         division = divide(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-                          gpu, workers)  # fmt: skip
+                          gpu, workers, recipe.training.run.threads)  # fmt: skip
         begin()
         _Supervisor(store, recipe, path, division, watcher or RunWatcher()).run()
     newest = f"{list_networks(store)[-1]:06d}"
@@ -222,7 +226,9 @@ def _title(kind: str, name: str) -> str:
 def _run_role(kind: str, name: str, folder: str, log: str, division: Division, supervisor: Connection) -> None:
     """What a role's process does, from its beginning to its end."""
     follow_pipe(supervisor)
-    os.setsid()  # Ctrl-C reaches the supervisor alone, which ends them in order
+    os.setpgrp()  # Ctrl-C reaches the supervisor alone, which ends them in order
+    if kind != LEARNER and not division.turns:
+        os.nice(_NICE)
     with open(log, "ab") as stream, open(os.devnull, "rb") as nothing:
         for target, source in ((0, nothing), (1, stream), (2, stream)):
             os.dup2(source.fileno(), target)
