@@ -66,19 +66,22 @@ class Tab:
             panel.get_by_label(label, exact=True).fill(value)
         panel.get_by_label("You play").select_option(side)
         panel.get_by_label("Visits").fill("2")
-        page.evaluate("document.querySelector('.where').firstChild.data = 'before'")  # 0 is then the new game's
+        page.evaluate("document.querySelector('.where').firstChild.data = 'before'")  # a number is then the new game's
         page.click("#begin")
         self.until(
             f"document.body.className === '{ {'go': '', 'chess': 'squares', 'connect_four': 'squares discs'}[game] }'"
         )
-        self.at(0)
+        # 1 where the network has begun already: 0 may have stood there for less than the time between two looks
+        self.until("['0', '1'].includes(document.querySelector('.where').firstChild.data)")
 
     def until(self, expression: str, seconds: float = 40) -> None:
         """Wait until it is true. (Playwright's own way evaluates text within the page, which the page forbids.)"""
         end = time.monotonic() + seconds
         held = "() => { try { return " + expression + "; } catch { return false; } }"
         while not self.page.evaluate(held):
-            assert time.monotonic() < end, expression
+            if time.monotonic() > end:
+                seen = self.page.locator("body").inner_text()
+                raise AssertionError(f"{seconds} s without {expression}; the page says:\n{seen}")
             self.page.wait_for_timeout(20)
 
     def at(self, ply: int) -> None:
