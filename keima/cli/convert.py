@@ -68,7 +68,8 @@ def convert(
     elif precision == "f32":
         save(network, target)
     else:
-        raise BadRequest(f"--precision {precision} is for {ONNX_ENDING} files; {target} holds float32")
+        endings = f"{OWN_ENDING} and {ONNX_ENDING}" if precision == "f16" else ONNX_ENDING
+        raise BadRequest(f"--precision {precision} is for {endings} files; {target} holds float32")
     common.say(f"{target}: {network.system} network {network.pedigree.name}")
 
 

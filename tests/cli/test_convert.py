@@ -20,6 +20,17 @@ def test_another_form(run: Run) -> None:
     assert keima.load("zero.safetensors").system == "alphago-zero"
 
 
+def test_halves(run: Run) -> None:
+    keima.save(keima.create("katago-b6c96", blocks=1, channels=16), "whole.safetensors")
+    result = run("convert", "whole.safetensors", "half.safetensors", "--precision", "f16")
+    assert result.exit_code == 0, result.stderr
+    assert Path("half.safetensors").stat().st_size < 0.7 * Path("whole.safetensors").stat().st_size
+    assert keima.load("half.safetensors").system == "katago"
+    result = run("convert", "whole.safetensors", "half.bin.gz", "--precision", "f16")
+    assert (result.exit_code, Path("half.bin.gz").exists()) == (2, False)
+    assert "--precision f16 is for .safetensors and .onnx files; half.bin.gz holds float32" in result.stderr
+
+
 def test_a_form_that_is_not_or_cannot_be(run: Run, chess_net: Path) -> None:
     result = run("convert", chess_net, "x.pb.gz", "--to", "wdl")
     assert (result.exit_code, Path("x.pb.gz").exists()) == (2, False)

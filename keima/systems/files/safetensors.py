@@ -63,7 +63,8 @@ def write_safetensors(
     """
     weights = network.state_dict() if state is None else state
     if half:
-        weights = {name: _halved(name, tensor) for name, tensor in weights.items()}
+        with blaming(path):
+            weights = {name: _halved(name, tensor) for name, tensor in weights.items()}
     _write(path, {**weights, **(pack(network) if state is None else {})}, to_metadata(network))
 
 
