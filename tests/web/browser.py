@@ -71,8 +71,10 @@ class Tab:
         self.until(
             f"document.body.className === '{ {'go': '', 'chess': 'squares', 'connect_four': 'squares discs'}[game] }'"
         )
-        # 1 where the network has begun already: 0 may have stood there for less than the time between two looks
-        self.until("['0', '1'].includes(document.querySelector('.where').firstChild.data)")
+        if side == "both":
+            self.at(0)
+        else:  # the network may have begun: 0 may have stood there for less than the time between two looks
+            self.until("['0', '1'].includes(document.querySelector('.where').firstChild.data)")
 
     def until(self, expression: str, seconds: float = 40) -> None:
         """Wait until it is true. (Playwright's own way evaluates text within the page, which the page forbids.)"""

@@ -34,7 +34,7 @@ from torch.nn import functional as F
 from keima.errors import BadRequest, BadWeights, UnsupportedNetwork
 from keima.systems.files.contents import FilePath, Format, atomic_write, read_bytes
 from keima.systems.files.int8 import dequantized, is_packed, pack, packed, unpack
-from keima.systems.files.safetensors import VERSION, blaming, build, checked, parse_json, to_metadata
+from keima.systems.files.safetensors import VERSION, blaming, build, checked, parse_json, to_metadata, whole
 from keima.systems.layers import QuantizedConvolution, quantized
 from keima.systems.network import Network, OnnxGraph, evaluating
 from keima.systems.registry import example_inputs
@@ -368,8 +368,7 @@ def _weights(model: onnx.ModelProto) -> tuple[dict[str, Tensor], dict[str, Tenso
     found: dict[str, Tensor] = {}
     for tensor in model.graph.initializer:
         if not tensor.name.startswith(_CONSTANT):
-            array = torch.from_numpy(numpy_helper.to_array(tensor).copy())
-            found[tensor.name] = array.float() if array.dtype == torch.float16 else array
+            found[tensor.name] = whole(torch.from_numpy(numpy_helper.to_array(tensor).copy()))
     numbers = {name: found.pop(name) for name in list(found) if is_packed(name)}
     weights = dequantized(numbers)
     for name in weights:

@@ -61,11 +61,11 @@ def write_safetensors(
         UnsupportedNetwork: the network's class is not registered.
         BadWeights: the file cannot be written, or a weight is beyond float16.
     """
-    weights = network.state_dict() if state is None else state
+    weights = {**network.state_dict(), **pack(network)} if state is None else state
     if half:
         with blaming(path):
             weights = {name: _halved(name, tensor) for name, tensor in weights.items()}
-    _write(path, {**weights, **(pack(network) if state is None else {})}, to_metadata(network))
+    _write(path, weights, to_metadata(network))
 
 
 def _halved(name: str, tensor: Tensor) -> Tensor:
@@ -142,13 +142,14 @@ def read_safetensors(path: FilePath) -> Network:
         data = read_bytes(path)
         metadata = checked(_header(data), "a safetensors file")
         tensors = load_tensors(data)
-        network = build(metadata, {name: _whole(each) for name, each in tensors.items() if not is_packed(name)}, source)
+        network = build(metadata, {name: whole(each) for name, each in tensors.items() if not is_packed(name)}, source)
         if packed := {name: each for name, each in tensors.items() if is_packed(name)}:
             network.quantization = unpack(network, packed)
         return network
 
 
-def _whole(tensor: Tensor) -> Tensor:
+def whole(tensor: Tensor) -> Tensor:
+    """A file's tensor, float32 where it is there in half as many bits."""
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
