@@ -23,6 +23,7 @@ from keima.errors import BadRequest, BadWeights, UnsupportedNetwork
 from keima.games.go import Position
 from keima.inference.evaluator import Evaluator
 from keima.inference.openvino_backend import OpenVINOBackend, Width, convert, float_precision
+from keima.systems.files.int8 import pack
 from keima.systems.files.onnx_file import any_size
 from keima.systems.layers import QuantizedConvolution, digest, quantized, with_layers
 from keima.systems.network import Network, Quantization
@@ -247,7 +248,8 @@ def test_numbers_of_other_weights_are_not_used(tmp_path):
 @pytest.mark.parametrize(("name", "ending"), [("v8-residual", ".bin.gz"), ("maia-6x64", ".pb.gz")])
 def test_in_other_programs_formats_they_stand_beside(name, ending, tmp_path):
     network = small(name)
-    keima.save(quantize(network, batches(network, 2)), tmp_path / f"found{ending}")
+    found = quantize(network, batches(network, 2))
+    keima.save(found, tmp_path / f"found{ending}")
     keima.save(network, tmp_path / f"plain{ending}")
     assert (tmp_path / f"found{ending}").read_bytes() == (tmp_path / f"plain{ending}").read_bytes()
     assert keima.load(tmp_path / f"plain{ending}").quantization is None
@@ -255,11 +257,17 @@ def test_in_other_programs_formats_they_stand_beside(name, ending, tmp_path):
     inputs = batches(network, 1, first=50)[0]
     assert apart(quantized(again), network, inputs) < 0.1
     beside = tmp_path / f"found{ending}.int8"
-    whole = beside.rename(tmp_path / "whole")
-    beside.write_bytes(whole.read_bytes()[:-7])
+    changes = beside.read_bytes()
+    beside.write_bytes(changes[:-7])
     with pytest.raises(BadWeights, match="int8"):
         keima.load(tmp_path / f"found{ending}")
-    save_file(load_file(whole), beside, {"keima.version": "1", "keima.weights": "0" * 64})
+    weights = digest(again)
+    save_file(pack(again), beside, {"keima.version": "1", "keima.weights": weights})
+    assert beside.stat().st_size > 1.5 * len(changes)
+    for one, other in ((again, found), (keima.load(tmp_path / f"found{ending}"), found)):
+        expected = pack(other)
+        assert all(torch.equal(tensor, expected[name]) for name, tensor in pack(one).items())
+    save_file(pack(again), beside, {"keima.version": "1", "keima.weights": "0" * 64})
     with pytest.raises(BadWeights, match="int8 numbers of another network"):
         keima.load(tmp_path / f"found{ending}")
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""The int8 numbers of a network's convolutions as tensors of a file."""
+"""The int8 numbers of a network's convolutions as tensors of a file, whole or as changes of its weights rounded."""
 
 from __future__ import annotations
 
@@ -22,6 +22,24 @@ def pack(network: Network) -> dict[str, Tensor]:
     return {packed(f"{name}.{part}"): tensor for name, layer in made.layers.items() for part, tensor in layer.items()}
 
 
+def pack_changes(network: Network, read: Network) -> dict[str, Tensor]:
+    """As `pack`, but of each weight only what must be added (modulo 256) where it is rounded from those of `read`."""
+    modules, tensors = dict(read.named_modules()), pack(network)
+    for name in tensors:
+        layer, _, part = name.removeprefix(_PREFIX).rpartition(".")
+        if part == "weight":
+            scales = tensors[packed(f"{layer}.scale")], tensors[packed(f"{layer}.input_scale")]
+            tensors[name] = tensors[name] - _rounded(modules[layer], *scales)
+    return tensors
+
+
+def _rounded(convolution: nn.Module, scale: Tensor, input_scale: Tensor) -> Tensor:
+    """The weights rounded to whole steps; products and quotients of float32, so the same everywhere."""
+    assert isinstance(convolution, nn.Conv2d)
+    levels = convolution.weight.detach() * input_scale[:, None, None] / scale[:, None, None, None]
+    return levels.round().clamp(-128, 127).to(torch.int8)
+
+
 def packed(name: str) -> str:
     """A file's name for the int8 number of that name."""
     return f"{_PREFIX}{name}"
@@ -32,8 +50,8 @@ def is_packed(name: str) -> bool:
     return name.startswith(_PREFIX)
 
 
-def unpack(network: Network, tensors: Mapping[str, Tensor]) -> Quantization:
-    """What `pack` made of a network with these weights; raises BadWeights for tensors that do not fit them."""
+def unpack(network: Network, tensors: Mapping[str, Tensor], *, changes: bool = False) -> Quantization:
+    """What `pack` (or `pack_changes`) made of a network with these weights; raises BadWeights for what does not fit."""
     layers: dict[str, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         layer, _, part = name.removeprefix(_PREFIX).rpartition(".")
@@ -58,6 +76,8 @@ def unpack(network: Network, tensors: Mapping[str, Tensor]) -> Quantization:
         steps = torch.cat([found["scale"], found["input_scale"]])
         if not (steps.isfinite().all() and (steps > 0).all() and found["bias"].isfinite().all()):
             raise BadWeights("a step that is not above 0, or a number that is not finite", place=layer)
+        if changes:
+            found["weight"] = found["weight"] + _rounded(module, found["scale"], found["input_scale"])
         weight = found["weight"].float()
         if not torch.equal(weight, restrained(weight)):
             raise BadWeights(f"int8 weights beyond ±{WEIGHT_LEVELS}, or two beyond {PAIR_LEVELS}", place=layer)

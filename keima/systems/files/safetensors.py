@@ -11,12 +11,14 @@ header naming each tensor's type, shape and place, then the tensors. Nothing in 
 
 A file must hold exactly the tensors of the module's `state_dict`, each of its shape and type, or float16 or bfloat16 in
 place of float32; and may hold, as `int8/NAME.*`, what its convolutions compute with in int8 (`keima.systems.layers`).
-For a network in another format these stand in a file beside it, NETWORK.int8, of the same layout, with the string
-`keima.weights`, the digest of the weights that they belong to, alone in its metadata beside the version.
+For a network in another format these stand in a file beside it, NETWORK.int8, of the same layout, gzipped. Its
+metadata holds the version, `keima.weights`, the digest of the weights that they belong to, and `keima.int8` "changes":
+each weight is what must be added, modulo 256, to NETWORK's rounded one (without that string it is whole).
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -33,7 +35,7 @@ from torch import Tensor, nn
 from keima.errors import BadWeights, KeimaError, UnsupportedNetwork
 from keima.plain import Data, Fields
 from keima.systems.files.contents import FilePath, Format, atomic_write, read_bytes
-from keima.systems.files.int8 import is_packed, pack, unpack
+from keima.systems.files.int8 import is_packed, pack, pack_changes, unpack
 from keima.systems.layers import digest
 from keima.systems.network import Network, Pedigree, Quantization
 from keima.systems.registry import config_to_json, example_inputs, from_config, kind_of
@@ -65,7 +67,7 @@ def write_safetensors(
     if half:
         with blaming(path):
             weights = {name: _halved(name, tensor) for name, tensor in weights.items()}
-    _write(path, weights, to_metadata(network))
+    atomic_write(path, _bytes(weights, to_metadata(network)))
 
 
 def _halved(name: str, tensor: Tensor) -> Tensor:
@@ -77,9 +79,9 @@ def _halved(name: str, tensor: Tensor) -> Tensor:
     return halved
 
 
-def _write(path: FilePath, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
+def _bytes(tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> bytes:
     copies = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    atomic_write(path, _in_order(save_tensors(copies, metadata)))
+    return _in_order(save_tensors(copies, metadata))
 
 
 def sidecar(path: FilePath) -> str:
@@ -90,8 +92,9 @@ def sidecar(path: FilePath) -> str:
 def write_sidecar(network: Network, path: FilePath, read: Network) -> None:
     """Write the int8 numbers of a network, if it has any, beside its file, `path`, which reads as the network `read`: a
     format may hold weights less precisely. Raises BadWeights where they cannot be written."""
-    if numbers := pack(network):
-        _write(sidecar(path), numbers, {"keima.version": VERSION, "keima.weights": digest(read)})
+    if numbers := pack_changes(network, read):
+        metadata = {"keima.version": VERSION, "keima.weights": digest(read), "keima.int8": "changes"}
+        atomic_write(sidecar(path), gzip.compress(_bytes(numbers, metadata), mtime=0))
 
 
 def read_sidecar(network: Network, path: FilePath) -> Quantization | None:
@@ -104,9 +107,10 @@ def read_sidecar(network: Network, path: FilePath) -> Quantization | None:
         return None
     with blaming(sidecar(path)):
         data = read_bytes(sidecar(path))
-        if _header(data).get("keima.weights") != digest(network):
+        metadata = _header(data)
+        if metadata.get("keima.weights") != digest(network):
             raise BadWeights(f"the int8 numbers of another network than {os.path.basename(path)}; quantize it again")
-        return unpack(network, load_tensors(data))
+        return unpack(network, load_tensors(data), changes=metadata.get("keima.int8") == "changes")
 
 
 def to_metadata(network: Network) -> dict[str, str]:
