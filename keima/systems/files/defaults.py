@@ -59,11 +59,11 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
     "chess": DefaultNetwork(
         file="chess.pb.gz",
         name="keima-chess",
-        sha256="194f495a022a1899b4673dd865fcb91c02c7ecc6a02fcd33683ca2cc76bf3c2d",
+        sha256="839b6f974a478ffb8ecff15f5b58ff4e5900d5119d3aa1695a03546df27f09d5",
         licence="MIT",
-        recipe="recipes/default-chess-more.toml",
+        recipe="recipes/default-chess-wider.toml",
         teacher="Stockfish 15.1, 600 nodes a position, and Maia 1900",
-        training_data="22,360 games of Stockfish with itself; 12.3 million positions of games of policies",
+        training_data="22,360 games of Stockfish with itself; 13.1 million positions of games of policies",
         caution=CHESS_CAUTION,
     ),
     "connect_four": DefaultNetwork(

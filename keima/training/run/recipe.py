@@ -200,7 +200,7 @@ class RunRecipe:
     accumulate: int = setting(1, positive)  # parts a batch is taken in, for batches that do not fit into memory
     precision: str = setting("f32", one_of("f32", "tf32", "bf16", "f16"))  # mixed: weights stay float32; tf32: CUDA
     gradient_checkpointing: bool = False  # make the trunk's inner values anew in the backward pass: slower, less memory
-    compile: bool = False  # let `torch.compile` fuse the network's operations (CUDA)
+    compile: bool = False  # let `torch.compile` fuse the network's operations; on a CPU it needs a C compiler
     clip: float = setting(0.0, not_negative)  # largest norm of the gradient; 0 for no limit
     ema: float = setting(0.0, share)  # decay of the running average that is evaluated and exported; 0 for none
     checkpoint_every: int = setting(1000, positive)  # steps
