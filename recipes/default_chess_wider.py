@@ -19,26 +19,26 @@ from keima.systems.lc0.network import Lc0Network
 
 def grow(old: Lc0Network, blocks: int, channels: int) -> Lc0Network:
     """The larger network, in evaluation mode; new blocks lie between the old ones, the last of them at the end."""
-    config = dataclasses.replace(old.config, blocks=blocks, channels=channels, se_channels=16, batch_norm=True)
+    squeezed = old.config.se_widths[0]
+    config = dataclasses.replace(old.config, blocks=blocks, channels=channels, se_channels=squeezed, batch_norm=True)
     network = Lc0Network(config)
     places = [round((index + 1) * blocks / old.config.blocks) - 1 for index in range(old.config.blocks)]
     tensors = network.state_dict()
-    with torch.no_grad():
-        for index in set(range(blocks)) - set(places):
-            for name in ("conv2.norm.weight", "conv2.norm.bias"):
-                tensors[f"tower.{index}.{name}"].zero_()
-            for name in ("se.fc2.weight", "se.fc2.bias"):
-                tensors[f"tower.{index}.{name}"][channels:] = 0
-        for name, tensor in old.state_dict().items():
-            parts = name.split(".")
-            if parts[0] == "tower":
-                parts[1] = str(places[int(parts[1])])
-            wider = tensors[".".join(parts)]
-            if "se.fc2" in name:  # factors of the channels, then what is added to them
-                for half, into in zip(tensor.chunk(2), wider.chunk(2), strict=True):
-                    _copy(half, into)
-            else:
-                _copy(tensor, wider)
+    for index in set(range(blocks)) - set(places):
+        for name in ("conv2.norm.weight", "conv2.norm.bias"):
+            tensors[f"tower.{index}.{name}"].zero_()
+        for name in ("se.fc2.weight", "se.fc2.bias"):
+            tensors[f"tower.{index}.{name}"][channels:] = 0
+    for name, tensor in old.state_dict().items():
+        parts = name.split(".")
+        if parts[0] == "tower":
+            parts[1] = str(places[int(parts[1])])
+        wider = tensors[".".join(parts)]
+        if "se.fc2" in name:  # factors of the channels, then what is added to them
+            for half, into in zip(tensor.chunk(2), wider.chunk(2), strict=True):
+                _copy(half, into)
+        else:
+            _copy(tensor, wider)
     return network.eval()
 
 

@@ -98,14 +98,14 @@ def _gunzip(packed: bytes, limit: int, source: str) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def atomic_write(path: FilePath, data: bytes) -> None:
-    """Write `data` to `path` whole or not at all; gzipped (reproducibly, no time stamp) when the name ends in .gz.
+def atomic_write(path: FilePath, data: bytes, *, gzipped: bool = False) -> None:
+    """Write `data` to `path` whole or not at all; gzipped (reproducibly, no time stamp) if asked or named .gz.
 
     Raises:
         BadWeights: the folder is missing or not writable, or the disk is full; the old file, if any, is untouched.
     """
     target = Path(path)
-    if target.suffix == ".gz":
+    if gzipped or target.suffix == ".gz":
         data = gzip.compress(data, compresslevel=6, mtime=0)
     try:
         with replacing(target) as file:

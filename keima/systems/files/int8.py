@@ -24,12 +24,12 @@ def pack(network: Network) -> dict[str, Tensor]:
 
 def pack_changes(network: Network, read: Network) -> dict[str, Tensor]:
     """As `pack`, but of each weight only what must be added (modulo 256) where it is rounded from those of `read`."""
-    modules, tensors = dict(read.named_modules()), pack(network)
+    tensors = pack(network)
     for name in tensors:
         layer, _, part = name.removeprefix(_PREFIX).rpartition(".")
         if part == "weight":
             scales = tensors[packed(f"{layer}.scale")], tensors[packed(f"{layer}.input_scale")]
-            tensors[name] = tensors[name] - _rounded(modules[layer], *scales)
+            tensors[name] = tensors[name] - _rounded(read.get_submodule(layer), *scales)
     return tensors
 
 

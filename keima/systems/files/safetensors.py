@@ -18,7 +18,6 @@ each weight is what must be added, modulo 256, to NETWORK's rounded one (without
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import os
@@ -94,7 +93,7 @@ def write_sidecar(network: Network, path: FilePath, read: Network) -> None:
     format may hold weights less precisely. Raises BadWeights where they cannot be written."""
     if numbers := pack_changes(network, read):
         metadata = {"keima.version": VERSION, "keima.weights": digest(read), "keima.int8": "changes"}
-        atomic_write(sidecar(path), gzip.compress(_bytes(numbers, metadata), mtime=0))
+        atomic_write(sidecar(path), _bytes(numbers, metadata), gzipped=True)
 
 
 def read_sidecar(network: Network, path: FilePath) -> Quantization | None:
