@@ -13,7 +13,7 @@ from keima.jit import Records
 from keima.plain import Data
 from keima.search.gumbel import score_root
 from keima.search.puct import exploration
-from keima.search.tree import RootAnswer, Tree, principal_variation
+from keima.search.tree import OPEN, RootAnswer, Tree, principal_variation
 from keima.systems.parameters import Choice
 
 PV_LENGTH = 40
@@ -159,6 +159,23 @@ class RootTable:
         rivals[best] = 0.0
         values[best] = max(values[best], float(rivals.max()) + 1e-3)
         return values
+
+
+def lines_within(tree: Tree, count: int, rng: np.random.Generator) -> list[tuple[str, ...]]:
+    """The moves from the root to so many of the positions the tree has evaluated, drawn by lot; the root is none."""
+    nodes = tree.nodes[: int(tree.heads["nodes"][0])]
+    there = np.flatnonzero(nodes["state"] == OPEN)
+    return [_line(tree, k) for k in rng.permutation(there[there > 0])[:count].tolist()]
+
+
+def _line(tree: Tree, k: int) -> tuple[str, ...]:
+    """The moves from the root to a node."""
+    moves: list[str] = []
+    while k:
+        up = int(tree.nodes["parent"][k])
+        moves.append(tree.name(int(tree.nodes["move"][k]), int(tree.nodes["side"][up])))
+        k = up
+    return tuple(reversed(moves))
 
 
 def choose(tree: Tree, temperature: float, rng: np.random.Generator) -> str:

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -395,6 +395,32 @@ def search_batch(
         UnsupportedPosition: the network cannot take a position.
         BadRequest: an unknown preset or parameter, visits below 1, too little memory for so many trees.
     """
+    trees = search_trees(
+        evaluator, positions, visits, preset, batch_size=batch_size, seed=seed, memory=memory, **overrides
+    )
+    return [make_result(*each) for each in trees]
+
+
+class SearchedTree(NamedTuple):
+    """A tree of a search that is over."""
+
+    tree: Tree
+    seconds: float
+    stopped_by: str
+
+
+def search_trees(
+    evaluator: SearchEvaluator,
+    positions: Sequence[Position],
+    visits: int = DEFAULT_VISITS,
+    preset: str | Parameters = "auto",
+    *,
+    batch_size: int | None = None,
+    seed: int = 0,
+    memory: int = DEFAULT_MEMORY,
+    **overrides: Number,
+) -> list[SearchedTree]:
+    """`search_batch`, for whoever wants all of the trees and not what they say of their roots."""
     if visits < 1:
         raise BadRequest(f"visits must be at least 1, not {visits}")
     for index, position in enumerate(positions):
@@ -405,7 +431,7 @@ def search_batch(
     parameters = parameters_of(evaluator, preset, overrides)
     size = _batch_size(evaluator, batch_size)
     rng = np.random.default_rng(seed)
-    results: dict[int, SearchResult] = {}
+    found: dict[int, SearchedTree] = {}
     waiting = list(range(len(positions)))
     while waiting:
         batches = BatchesInFlight(evaluator, positions[waiting[0]], parameters, size, rng)
@@ -417,8 +443,8 @@ def search_batch(
         prepare_roots(batches, trees, rng, Considered(), nullcontext())
         for tree in trees:
             tree.plan(visits)
-        results.update(zip(group, _SideBySide(batches, trees).run(visits), strict=True))
-    return [results[k] for k in range(len(positions))]
+        found.update(zip(group, _SideBySide(batches, trees).run(visits), strict=True))
+    return [found[k] for k in range(len(positions))]
 
 
 class _SideBySide:
@@ -430,7 +456,7 @@ class _SideBySide:
         self._ended = [""] * len(trees)
         self._next = 0
 
-    def run(self, visits: int) -> list[SearchResult]:
+    def run(self, visits: int) -> list[SearchedTree]:
         """Search each tree to that many visits."""
         began = time.perf_counter()
         while True:
@@ -444,7 +470,7 @@ class _SideBySide:
                 elif not made:
                     break
         seconds = time.perf_counter() - began
-        return [make_result(tree, seconds, why or "solved") for tree, why in zip(self.trees, self._ended, strict=True)]
+        return [SearchedTree(tree, seconds, why or "solved") for tree, why in zip(self.trees, self._ended, strict=True)]
 
     def _shares(self, visits: int) -> list[Share]:
         """What each tree not done yet may add to the next batch, beginning where the last one left off."""

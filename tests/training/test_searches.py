@@ -21,7 +21,7 @@ from keima.systems.registry import create
 from keima.training.data.export import export, to_json
 from keima.training.data.importing import import_games
 from keima.training.data.store import GameStore, TestGames, split_store
-from keima.training.distill.searches import network_searcher, program_searcher, search_games, searched_games
+from keima.training.distill.searches import Within, network_searcher, program_searcher, search_games, searched_games
 from keima.training.run.loop import train
 from keima.training.run.preflight import World
 from keima.training.run.recipe import read_recipe
@@ -211,6 +211,74 @@ def test_values_are_learned_where_the_result_is_unknown(tmp_path):
     wanted = np.where(first == 0, 0.2, -0.2)  # 60 % for the side to move, seen from White
     wanted[[3, 9]] = -1.0  # where Qh4 is legal, which the oracle takes for mate
     assert games.targets(0.0)["policies"].values == pytest.approx(wanted, abs=1e-4)
+
+
+def test_positions_of_trees_are_searched_in_place_of_the_games(store, tmp_path):
+    torch.manual_seed(0)
+    network = create("lc0-10x128", blocks=1, channels=8, se_channels=4).eval()
+    oracle, outs = Oracle(), [tmp_path / f"{k}.parquet" for k in range(2)]
+    within = Within(Evaluator(network, "torch"), visits=12, lines=5, even=1.0)
+    count = search_games(store, outs[0], [program_searcher(oracle, 0.1)], within=within, together=2)
+    played = [[move for _, move in game.record.turns] for game in export(store)]
+    roots = [line[:ply] for line in played for ply in range(len(line)) if line[ply] != "d8h4"]
+    found = GameStore.open(outs[0])
+    assert len(found) == count == len(oracle.asked) == 9 * 5, "a mate in one is all that its tree looks at"
+    asked = []
+    for number, (game, seen) in enumerate(zip(export(found), plies(found), strict=True)):
+        moves = [move for _, move in game.record.turns]
+        assert game.row["number"] == number
+        assert game.record.result == "*"
+        ply = len(roots[number // 5])
+        assert moves[:ply] == roots[number // 5]
+        assert len(moves) >= ply + 2, "to a position of the tree, and the best move there"
+        assert [ply["kind"] for ply in seen] == ["opening"] * (len(moves) - 1) + ["full"]
+        before = list(game.record.positions())[-2]
+        assert moves[-1] == max(seen[-1]["policy"], key=seen[-1]["policy"].get)
+        asked.append(before.fen())
+    assert asked == oracle.asked
+    assert {game.row["key"] for game in export(found)} == {game.row["key"] for game in export(store)}
+    assert searched_games(found).positions == 45
+    again = [program_searcher(Oracle(), 0.1) for _ in range(3)]
+    search_games(store, outs[1], again, within=within, together=2)
+    assert outs[0].read_bytes() == outs[1].read_bytes()
+    keima.save(network, tmp_path / "net.pb.gz")
+    options = ["--visits", "4", "--within-visits", "6", "--lines", "2", "--even", "1", "--backend", "torch"]
+    files = [str(tmp_path / name) for name in ("games.parquet", "net.pb.gz", "out.parquet")]
+    told = CliRunner().invoke(app, ["data", "search", *files[:2], "-o", files[2], "--within", files[1], *options])
+    assert "2 games, 18 positions searched" in told.output
+    none = Within(within.evaluator, even=0.0, visits=12)
+    assert search_games(store, outs[1], [program_searcher(Oracle(), 0.1)], within=none) == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "system"),
+    [
+        ("a.sgf", "(;GM[1]SZ[7]KM[9]HA[2]AB[bb][ff]RE[W+3.5];W[cc];B[dd];W[tt];B[ee])", "katago-b6c96"),
+        ("a.c4", "ddcb 1-0\n", "connect-four"),
+    ],
+)
+def test_trees_of_every_game_are_kept_as_its_store_has_moves(tmp_path, file, text, system):
+    (tmp_path / file).write_text(text)
+    import_games([tmp_path / file], tmp_path / "games.parquet", min_moves=1)
+    torch.manual_seed(0)
+    evaluator = Evaluator(create(system, blocks=2, channels=16).eval(), "torch")
+    search, asked, answers = network_searcher(evaluator, 8), [], []
+
+    def searcher(positions):
+        asked.extend(positions)
+        answers.extend(search(positions))
+        return answers[-len(positions) :]
+
+    store, out = GameStore.open(tmp_path / "games.parquet"), tmp_path / "out.parquet"
+    search_games(store, out, [searcher], within=Within(evaluator, visits=20, lines=9, even=1.0))
+    assert len(asked) == 4 * 9
+    for game, seen, position, (q, moves, _) in zip(
+        export(GameStore.open(out)), plies(GameStore.open(out)), asked, answers, strict=True
+    ):
+        assert list(game.record.positions())[-2].to_json() == position.to_json()
+        assert seen[-1]["q"] == pytest.approx(q, abs=1e-4)
+        assert game.record.turns[-1][1] in moves
+        assert game.row.get("score") is None
 
 
 def test_what_cannot_be_is_refused(store, tmp_path):

@@ -43,6 +43,7 @@ SEARCH_EXAMPLES = """Examples:
 \b
   keima data search games.parquet b6c96.bin.gz -o searched.parquet --visits 200 --share 0.1
   keima data search chess.parquet uci,nodes=2000:stockfish -o searched.parquet --moves 5
+  keima data search chess.parquet uci,nodes=600:stockfish -o trees.parquet --share 0.1 --within chess
 """
 SCORE_EXAMPLES = """Examples:
 
@@ -69,6 +70,7 @@ _SHOWN_BROKEN = 5
 _SHOWN_VALUES = 8
 _SEARCHED_TOGETHER = 4
 """Games whose positions a network searches side by side."""
+_SEARCHED_BATCH = 32
 _TELL_SECONDS = 30.0
 
 app = Typer(
@@ -160,6 +162,13 @@ def search(
     temperature: Annotated[float, Option(min=0.001, help="Of a program's moves, in winning chances.")] = 0.03,
     programs: Annotated[int | None, Option(min=1, help="Run at once; one a core if not given.")] = None,
     seed: Annotated[int, Option(min=0, help="Of the lot.")] = 0,
+    within: Annotated[
+        str | None,
+        Option(metavar="NET", help="Search, in place of the positions, those in the tree of a search from each."),
+    ] = None,
+    within_visits: Annotated[int, Option(min=2, help="Of each such search.")] = 100,
+    lines: Annotated[int, Option(min=1, help="Positions drawn from each such tree.")] = 24,
+    even: Annotated[float, Option(min=0.0, max=1.0, help="No tree whose root is further from a draw than this.")] = 0.8,
     precision: common.Precision = "auto",
     backend: common.Backend = "auto",
     threads: common.Threads = None,
@@ -168,11 +177,14 @@ def search(
 
     Of a network's search that is π, the share of visits, and Q; of a program the softmax of its best moves' winning
     chances, and the winning chance.
+
+    With --within the positions are those that NET's own search looks at, most of them after a mistake: each is a game
+    of its own in the store, without a result.
     """
     from keima.games.game import GAMES
     from keima.review.second import names_program, read_judge
     from keima.training.data.store import GameStore
-    from keima.training.distill.searches import network_searcher, program_searcher, search_games
+    from keima.training.distill.searches import Within, network_searcher, program_searcher, search_games
 
     games = GameStore.open(store)
     with ExitStack() as stack:
@@ -186,10 +198,16 @@ def search(
                 stack.callback(program.close)
                 searchers.append(program_searcher(program, temperature))
         else:
-            evaluator = common.open_player(common.open_network(by), backend, precision, 0, threads)
+            evaluator = common.open_player(common.open_network(by), backend, precision, _SEARCHED_BATCH, threads)
             searchers, together = [network_searcher(evaluator, visits, preset)], _SEARCHED_TOGETHER
+        trees = None
+        if within is not None:
+            grower = common.open_player(common.open_network(within), backend, precision, _SEARCHED_BATCH, threads)
+            trees, together = Within(grower, within_visits, lines, even), _SEARCHED_TOGETHER
         told = _Told(len(games))
-        positions = search_games(games, output, searchers, share=share, together=together, seed=seed, progress=told)
+        positions = search_games(
+            games, output, searchers, share=share, together=together, seed=seed, within=trees, progress=told
+        )
     common.say(f"{output}: {len(games):,} games, {positions:,} positions searched")
 
 

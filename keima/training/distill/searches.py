@@ -3,6 +3,9 @@
 A network's search teaches as in AlphaGo Zero (Silver et al. 2017): π is the share of visits, the value is the root's Q.
 Another program is asked for its best moves; of those π is the softmax of their winning chances over a temperature, and
 the value is what it says of the position. A forced win counts as a chance above 1, more the nearer it is.
+
+What a search must tell apart are positions a few moves from one another, most of them after a mistake, which games do
+not show: `Within` has those of a network's own trees searched in their place.
 """
 
 from __future__ import annotations
@@ -10,8 +13,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +29,8 @@ from keima.games.position import Position
 from keima.games.rows import Row
 from keima.search import search_batch
 from keima.search.batches import SearchEvaluator
+from keima.search.report import lines_within
+from keima.search.search import search_trees
 from keima.training.data.export import Exported, export
 from keima.training.data.flat import reading
 from keima.training.data.sampling import random_numbers
@@ -79,6 +86,31 @@ def _chance(opinion: Opinion) -> float:
     return opinion.winrate + (_MATE_CHANCE / opinion.mate if opinion.mate else 0.0)
 
 
+@dataclass(frozen=True)
+class Within:
+    """The trees whose positions are searched in place of a game's.
+
+    Args:
+        evaluator: of the network that searches from the game's positions.
+        visits: of each of those searches.
+        lines: positions drawn from a tree.
+        even: from a root whose Q is further from 0 nothing is drawn.
+    """
+
+    evaluator: SearchEvaluator
+    visits: int = 100
+    lines: int = 24
+    even: float = 0.8
+
+    def draw(self, positions: Sequence[Position], seed: int) -> list[list[tuple[str, ...]]]:
+        """Moves from each position to those of its tree."""
+        rng = np.random.default_rng(seed)
+        found = search_trees(self.evaluator, positions, self.visits, seed=seed)
+        roots = [each.tree.nodes[0] for each in found]
+        even = [abs(root["value"]) <= self.even * root["visits"] for root in roots]
+        return [lines_within(each.tree, self.lines * int(ok), rng) for each, ok in zip(found, even, strict=True)]
+
+
 def search_games(
     store: GameStore,
     out: Path | str,
@@ -87,14 +119,19 @@ def search_games(
     share: float = 1.0,
     together: int = 1,
     seed: int = 0,
+    within: Within | None = None,
     progress: Callable[[int, int], None] = lambda games, positions: None,
 ) -> int:
     """Search positions of a store's games; write the games with what was found to a store, `*.parquet`.
+
+    With `within` it is positions of trees that begin at the games' positions. Each becomes a game: the moves to it, and
+    the best one found there; it has no result, and the key of the game it left, so that a split keeps them together.
 
     Args:
         searchers: each is asked in a thread of its own.
         share: of the positions, chosen by lot from the seed.
         together: games that a searcher is given at once.
+        within: None: the games' own positions.
         progress: is told games and positions, now and then.
 
     Returns:
@@ -106,44 +143,90 @@ def search_games(
     """
     check_output(out)
     schema = shard_schema(store.game)
-    done = positions = 0
+    done = rows = positions = 0
     free = deque(searchers)
 
     def work(group: Sequence[tuple[int, Exported]]) -> list[tuple[Row, int]]:
         searcher = free.popleft()
         try:
-            return _search_group(searcher, group, share, seed)
+            chosen = [_Chosen(game, _by_lot(game, number, share, seed)) for number, game in group]
+            if within is None:
+                return _search_group(searcher, chosen)
+            return _search_within(searcher, chosen, within, seed + group[0][0])
         finally:
             free.append(searcher)
 
     numbered = enumerate(export(store))
     with ThreadPoolExecutor(len(searchers)) as pool, writing(out, store.game, schema) as writer:
         while some := list(islice(numbered, together * len(searchers) * _GROUPS)):
-            for found in pool.map(work, [some[k : k + together] for k in range(0, len(some), together)]):
-                writer.write(pa.RecordBatch.from_pylist([row for row, _ in found], schema=schema))
-                done, positions = done + len(found), positions + sum(count for _, count in found)
+            groups = [some[k : k + together] for k in range(0, len(some), together)]
+            for group, found in zip(groups, pool.map(work, groups), strict=True):
+                made = [row | {"number": rows + k} for k, (row, _) in enumerate(found)]
+                writer.write(pa.RecordBatch.from_pylist(made, schema=schema))
+                done, rows, positions = done + len(group), rows + len(made), positions + sum(n for _, n in found)
                 progress(done, positions)
     return positions
 
 
-def _search_group(
-    searcher: Searcher, group: Sequence[tuple[int, Exported]], share: float, seed: int
-) -> list[tuple[Row, int]]:
+class _Chosen(NamedTuple):
+    """A game, and the plies of it that the lot fell on."""
+
+    game: Exported
+    plies: Sequence[int]
+
+
+def _by_lot(game: Exported, number: int, share: float, seed: int) -> list[int]:
+    lot = random_numbers(seed, _CHOICE, number << 16, len(game.record.turns)) >> np.uint64(11)
+    plies: list[int] = np.flatnonzero(lot / float(1 << 53) < share).tolist()
+    return plies
+
+
+def _search_group(searcher: Searcher, group: Sequence[_Chosen]) -> list[tuple[Row, int]]:
     """The rows of games, and how many positions of each were searched."""
-    positions = [list(game.record.positions()) for _, game in group]
-    chosen = []
-    for (number, _), each in zip(group, positions, strict=True):
-        lot = random_numbers(seed, _CHOICE, number << 16, len(each) - 1) >> np.uint64(11)
-        chosen.append([ply for ply in np.flatnonzero(lot / float(1 << 53) < share).tolist() if not each[ply].is_over])
-    asked = [each[ply] for each, plies in zip(positions, chosen, strict=True) for ply in plies]
-    answers = iter(searcher(asked))
+    positions = [list(game.record.positions()) for game, _ in group]
+    chosen = [
+        [ply for ply in plies if not each[ply].is_over] for (_, plies), each in zip(group, positions, strict=True)
+    ]
+    answers = iter(searcher([each[ply] for each, plies in zip(positions, chosen, strict=True) for ply in plies]))
     rows = []
-    for (number, game), each, plies in zip(group, positions, chosen, strict=True):
+    for (game, _), plies, each in zip(group, chosen, positions, strict=True):
         found = dict(zip(plies, answers, strict=False))
         made = [_ply(each[k], name, found.get(k)) for k, (_, name) in enumerate(game.record.turns)]
-        played = SelfplayGame(number, each[0], each[-1], made)
+        played = SelfplayGame(0, each[0], each[-1], made)
         rows.append((game.row | search_row(played, len(made)), sum(ply.kind == FULL for ply in made)))
     return rows
+
+
+def _search_within(searcher: Searcher, group: Sequence[_Chosen], within: Within, seed: int) -> list[tuple[Row, int]]:
+    """The rows of positions in the trees of games' positions."""
+    roots = [
+        (game.row, ply, position)
+        for game, plies in group
+        for ply, position in enumerate(game.record.positions())
+        if ply in plies and not position.is_over
+    ]
+    trees = within.draw([root for _, _, root in roots], seed)
+    drawn = [(*root, line) for root, lines in zip(roots, trees, strict=True) for line in lines]
+    there = [root.play(*line) for _, _, root, line in drawn]
+    rows = []
+    for (row, ply, root, line), position, found in zip(drawn, there, searcher(there), strict=True):
+        last = _ply(position, found[1][int(np.argmax(found[2]))], found) if found is not None else None
+        if last is not None and last.kind == FULL:
+            moves = row["moves"][: 2 * ply] + _packed(root, (*line, last.move))
+            unknown = {name: None for name in ("winner", "score") if name in row}
+            played = SelfplayGame(0, position, position, [last])
+            rows.append((row | unknown | {"moves": moves, "result": ""} | search_row(played, len(moves) // 2), 1))
+    return rows
+
+
+def _packed(position: Position, line: Sequence[str]) -> bytes:
+    """Moves from a position as a store has them."""
+    game, record = GAMES[position.game], position.record.copy()
+    here, packed = np.zeros(1, np.int64), np.zeros((len(line), 1), np.uint16)
+    for each, move in zip(packed, line, strict=True):
+        game.archive.policy_games.play(record, here, np.array([game.kernels.code(position, move)], np.int16), each)
+        position = position.play(move)
+    return packed.astype("<u2").tobytes()
 
 
 def _ply(position: Position, move: str, searched: Searched | None) -> Ply:
