@@ -29,6 +29,7 @@ _OF_NETWORKS = (
 METADATA = (*_OF_STORES, *_OF_NETWORKS)
 """Names in the metadata of game stores and network files, of no modules."""
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+HELP = sorted((ROOT / "keima" / "cli").rglob("*.py"))
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_links_lead_to_files(document: Path) -> None:
             assert (document.parent / target).exists(), f"{document.name}: {target} is not there"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", [*DOCUMENTS, *HELP], ids=lambda path: path.name)
 def test_what_is_named_is_there(document: Path) -> None:
     """Files of the repository by their path from its root, modules and what they hold by their dotted name."""
     text = document.read_text(encoding="utf-8")
@@ -74,11 +75,11 @@ def find(name: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", [*DOCUMENTS, *HELP], ids=lambda path: path.name)
 def test_commands_are_taken(document: Path) -> None:
     """Lines that run keima have verbs, options and numbers of arguments that it knows; they are not run."""
     text = document.read_text(encoding="utf-8").replace("\\\n", " ")
-    for line in re.findall(r"^(?:    |\$ )?keima ([a-z].*)$", text, re.MULTILINE):
+    for line in re.findall(r"^(?: {1,4}|\$ )?keima ([a-z].*?)(?: {2,}.*)?$", text, re.MULTILINE):
         command: Any = typer.main.get_command(app)
         context, words = command.context_class(command), shlex.split(line, comments=True)
         while True:

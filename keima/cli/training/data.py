@@ -157,7 +157,7 @@ def search(
     output: Annotated[str, Option("-o", "--output", metavar="STORE", help="The .parquet file to write.")],
     share: Annotated[float, Option(min=0.0, max=1.0, help="Of the positions, by lot.")] = 1.0,
     visits: Annotated[int, Option(min=1, help="Of a network's search.")] = 100,
-    preset: Annotated[str, Option(help="Of a network's search: auto or one of `keima.PRESETS`.")] = "auto",
+    preset: Annotated[str, Option(help="Of a network's search: auto or one of `keima.search.PRESETS`.")] = "auto",
     moves: Annotated[int, Option(min=1, max=100, help="A program's best moves of a position.")] = 5,
     temperature: Annotated[float, Option(min=0.001, help="Of a program's moves, in winning chances.")] = 0.03,
     programs: Annotated[int | None, Option(min=1, help="Run at once; one a core if not given.")] = None,

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 EXAMPLES = """Examples:
 
 \b
-  keima selfplay recipes/connect-four.toml -o runs/four
-  keima selfplay recipes/connect-four.toml -o runs/four --workers 1 --set games.side_by_side=128
+  keima selfplay recipes/selfplay/connect-four.toml -o runs/four
+  keima selfplay recipes/selfplay/connect-four.toml -o runs/four --workers 1 --set games.side_by_side=128
   keima selfplay worker --store s3://bucket/four
   keima selfplay learner --store s3://bucket/four
 
@@ -32,9 +32,9 @@ Started again on the same folder, it goes on where it was, whatever was killed. 
 RUN_EXAMPLES = """Examples:
 
 \b
-  keima selfplay recipes/connect-four.toml -o runs/four
-  keima selfplay recipes/connect-four.toml -o runs/four --set run.seed=2 --quiet
-  keima selfplay recipes/connect-four.toml -o s3://bucket/four --ray auto
+  keima selfplay recipes/selfplay/connect-four.toml -o runs/four
+  keima selfplay recipes/selfplay/connect-four.toml -o runs/four --set run.seed=2 --quiet
+  keima selfplay recipes/selfplay/connect-four.toml -o s3://bucket/four --ray auto
 """
 WORKER_EXAMPLES = """Examples:
 
@@ -45,7 +45,7 @@ WORKER_EXAMPLES = """Examples:
 LEARNER_EXAMPLES = """Examples:
 
 \b
-  keima selfplay learner --store s3://bucket/four --recipe recipes/connect-four.toml
+  keima selfplay learner --store s3://bucket/four --recipe recipes/selfplay/connect-four.toml
   keima selfplay learner --store s3://bucket/four
 """
 JUDGE_EXAMPLES = """Examples:
