@@ -230,6 +230,7 @@ def test_positions_of_trees_are_searched_in_place_of_the_games(store, tmp_path):
         assert game.record.result == "*"
         ply = len(roots[number // 5])
         assert moves[:ply] == roots[number // 5]
+        assert game.row["source"].endswith(f"@{ply}")
         assert len(moves) >= ply + 2, "to a position of the tree, and the best move there"
         assert [ply["kind"] for ply in seen] == ["opening"] * (len(moves) - 1) + ["full"]
         before = list(game.record.positions())[-2]

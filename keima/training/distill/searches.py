@@ -126,6 +126,7 @@ def search_games(
 
     With `within` it is positions of trees that begin at the games' positions. Each becomes a game: the moves to it, and
     the best one found there; it has no result, and the key of the game it left, so that a split keeps them together.
+    Its source is that game's, "@" and the number of moves before the tree.
 
     Args:
         searchers: each is asked in a thread of its own.
@@ -214,8 +215,9 @@ def _search_within(searcher: Searcher, group: Sequence[_Chosen], within: Within,
         if last is not None and last.kind == FULL:
             moves = row["moves"][: 2 * ply] + _packed(root, (*line, last.move))
             unknown = {name: None for name in ("winner", "score") if name in row}
+            own = {"moves": moves, "result": "", "source": f"{row['source']}@{ply}"}
             played = SelfplayGame(0, position, position, [last])
-            rows.append((row | unknown | {"moves": moves, "result": ""} | search_row(played, len(moves) // 2), 1))
+            rows.append((row | unknown | own | search_row(played, len(moves) // 2), 1))
     return rows
 
 
