@@ -41,7 +41,7 @@ class DefaultNetwork:
 
 
 CHESS_CAUTION = Note(
-    "The judge is keima's own small chess network: without a search a third of what it blames is no mistake, and it "
+    "The judge is keima's own small chess network: without a search some of what it blames is no mistake, and it "
     "misses most that are. For a second opinion add --judge uci:stockfish; for a better judge, --net and --visits.",
     "warning.caution.chess",
 )
@@ -59,11 +59,11 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
     "chess": DefaultNetwork(
         file="chess.pb.gz",
         name="keima-chess",
-        sha256="839b6f974a478ffb8ecff15f5b58ff4e5900d5119d3aa1695a03546df27f09d5",
+        sha256="fab77aab054e299670de23997c50b3a1b054f7e24c0c3ec69cea0fa15a6d758e",
         licence="MIT",
-        recipe="recipes/default-chess-wider.toml",
-        teacher="Stockfish 15.1, 600 nodes a position, and Maia 1900",
-        training_data="22,360 games of Stockfish with itself; 13.1 million positions of games of policies",
+        recipe="recipes/default-chess-within.toml",
+        teacher="Stockfish 15.1, 600 nodes a position; Maia 1900 and 1500",
+        training_data="22,360 games of Stockfish with itself; 13.7 million positions of games of policies and of searches",
         caution=CHESS_CAUTION,
     ),
     "connect_four": DefaultNetwork(
