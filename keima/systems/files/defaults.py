@@ -63,7 +63,7 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
         licence="MIT",
         recipe="recipes/default-chess-within.toml",
         teacher="Stockfish 15.1, 600 nodes a position; Maia 1900 and 1500",
-        training_data="22,360 games of Stockfish with itself; 13.7 million positions of games of policies and of searches",
+        training_data="22,360 games of Stockfish with itself; 13.7 million positions of games and trees of policies",
         caution=CHESS_CAUTION,
     ),
     "connect_four": DefaultNetwork(
