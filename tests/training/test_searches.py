@@ -133,6 +133,15 @@ def test_a_networks_search_teaches_its_visits(store, tmp_path):
         assert ply["q"] == pytest.approx(result.value, abs=1e-4)
 
 
+def test_a_network_searches_any_number_of_positions():
+    """More than there is memory for at once: four long games of Go are."""
+    torch.manual_seed(0)
+    evaluator = Evaluator(create("connect-four", blocks=1, channels=8).eval(), "torch", batch_size=64)
+    positions = [keima.connect_four.Position.start()] * 1100
+    assert len(network_searcher(evaluator, 2)(positions)) == 1100
+    assert [len(lines) for lines in Within(evaluator, visits=3, lines=9, even=1.0).draw(positions, 1)] == [2] * 1100
+
+
 RECIPE = """
 [network]
 name = "lc0-10x128"

@@ -71,6 +71,7 @@ _SHOWN_VALUES = 8
 _SEARCHED_TOGETHER = 4
 """Games whose positions a network searches side by side."""
 _SEARCHED_BATCH = 32
+"""Positions it evaluates together."""
 _TELL_SECONDS = 30.0
 
 app = Typer(

@@ -43,6 +43,8 @@ _CHOICE = 21
 """A purpose of random numbers."""
 _MATE_CHANCE = 0.1
 """What a mate in one counts above a chance of 1; in n, a n-th of it."""
+_SIDE_BY_SIDE = 128
+"""Most trees grown at once: they share the memory of a search."""
 _GROUPS = 16
 """Groups of games read for each searcher before any is waited for."""
 
@@ -53,16 +55,20 @@ Searcher = Callable[[Sequence[Position]], Sequence[Searched | None]]
 
 
 def network_searcher(evaluator: SearchEvaluator, visits: int, preset: str = "auto") -> Searcher:
-    """Searches with a network, all positions it is given side by side."""
+    """Searches with a network, positions side by side."""
 
     def search(positions: Sequence[Position]) -> list[Searched | None]:
-        found = search_batch(evaluator, positions, visits, preset)
+        found = [one for some in _parts(positions) for one in search_batch(evaluator, some, visits, preset)]
         return [
             (one.value, [move.move for move in one.moves], np.array([move.visits for move in one.moves], np.float64))
             for one in found
         ]
 
     return search
+
+
+def _parts(positions: Sequence[Position]) -> list[Sequence[Position]]:
+    return [positions[k : k + _SIDE_BY_SIDE] for k in range(0, len(positions), _SIDE_BY_SIDE)]
 
 
 def program_searcher(program: Opinions, temperature: float) -> Searcher:
@@ -105,10 +111,13 @@ class Within:
     def draw(self, positions: Sequence[Position], seed: int) -> list[list[tuple[str, ...]]]:
         """Moves from each position to those of its tree."""
         rng = np.random.default_rng(seed)
-        found = search_trees(self.evaluator, positions, self.visits, seed=seed)
-        roots = [each.tree.nodes[0] for each in found]
-        even = [abs(root["value"]) <= self.even * root["visits"] for root in roots]
-        return [lines_within(each.tree, self.lines * int(ok), rng) for each, ok in zip(found, even, strict=True)]
+        lines = []
+        for some in _parts(positions):
+            for tree, _, _ in search_trees(self.evaluator, some, self.visits, seed=seed):
+                root = tree.nodes[0]
+                even = abs(root["value"]) <= self.even * root["visits"]
+                lines.append(lines_within(tree, self.lines, rng) if even else [])
+        return lines
 
 
 def search_games(
