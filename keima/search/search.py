@@ -395,10 +395,9 @@ def search_batch(
         UnsupportedPosition: the network cannot take a position.
         BadRequest: an unknown preset or parameter, visits below 1, too little memory for so many trees.
     """
-    trees = search_trees(
-        evaluator, positions, visits, preset, batch_size=batch_size, seed=seed, memory=memory, **overrides
-    )
-    return [make_result(*each) for each in trees]
+    parameters = parameters_of(evaluator, preset, overrides)
+    size = _batch_size(evaluator, batch_size)
+    return [make_result(*each) for each in search_trees(evaluator, positions, visits, parameters, size, seed, memory)]
 
 
 class SearchedTree(NamedTuple):
@@ -412,15 +411,13 @@ class SearchedTree(NamedTuple):
 def search_trees(
     evaluator: SearchEvaluator,
     positions: Sequence[Position],
-    visits: int = DEFAULT_VISITS,
-    preset: str | Parameters = "auto",
-    *,
-    batch_size: int | None = None,
+    visits: int,
+    parameters: Parameters,
+    size: int,
     seed: int = 0,
     memory: int = DEFAULT_MEMORY,
-    **overrides: Number,
 ) -> list[SearchedTree]:
-    """`search_batch`, for whoever wants all of the trees and not what they say of their roots."""
+    """`search_batch` in batches of `size`, for whoever wants all of the trees, not what they say of their roots."""
     if visits < 1:
         raise BadRequest(f"visits must be at least 1, not {visits}")
     for index, position in enumerate(positions):
@@ -428,8 +425,6 @@ def search_trees(
             evaluator.encoding.check(position)
         except KeimaError as error:
             raise error.at(place=f"position {index}") from None
-    parameters = parameters_of(evaluator, preset, overrides)
-    size = _batch_size(evaluator, batch_size)
     rng = np.random.default_rng(seed)
     found: dict[int, SearchedTree] = {}
     waiting = list(range(len(positions)))

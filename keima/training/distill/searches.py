@@ -30,7 +30,7 @@ from keima.games.rows import Row
 from keima.search import search_batch
 from keima.search.batches import SearchEvaluator
 from keima.search.report import lines_within
-from keima.search.search import search_trees
+from keima.search.search import parameters_of, search_trees
 from keima.training.data.export import Exported, export
 from keima.training.data.flat import reading
 from keima.training.data.sampling import random_numbers
@@ -111,9 +111,10 @@ class Within:
     def draw(self, positions: Sequence[Position], seed: int) -> list[list[tuple[str, ...]]]:
         """Moves from each position to those of its tree."""
         rng = np.random.default_rng(seed)
+        parameters, size = parameters_of(self.evaluator, "auto", {}), self.evaluator.batch_size
         lines = []
         for some in _parts(positions):
-            for tree, _, _ in search_trees(self.evaluator, some, self.visits, seed=seed):
+            for tree, _, _ in search_trees(self.evaluator, some, self.visits, parameters, size, seed):
                 root = tree.nodes[0]
                 even = abs(root["value"]) <= self.even * root["visits"]
                 lines.append(lines_within(tree, self.lines, rng) if even else [])
@@ -232,10 +233,11 @@ def _search_within(searcher: Searcher, group: Sequence[_Chosen], within: Within,
 
 def _packed(position: Position, line: Sequence[str]) -> bytes:
     """Moves from a position as a store has them."""
-    game, record = GAMES[position.game], position.record.copy()
+    game = GAMES[position.game]
     here, packed = np.zeros(1, np.int64), np.zeros((len(line), 1), np.uint16)
     for each, move in zip(packed, line, strict=True):
-        game.archive.policy_games.play(record, here, np.array([game.kernels.code(position, move)], np.int16), each)
+        code = np.array([game.kernels.code(position, move)], np.int16)
+        game.archive.policy_games.play(position.record.copy(), here, code, each)
         position = position.play(move)
     return packed.astype("<u2").tobytes()
 
