@@ -187,6 +187,24 @@ def test_distill_trains_and_compares(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("go_games")
+def test_a_student_stands_beside_several_teachers_together(run: Run) -> None:
+    for seed in (1, 2):
+        keima.save(keima.create("katago-b6c96", blocks=seed), f"{seed}.bin.gz")
+    write_recipe(f'name = "alphago-zero"\n{GO["alphago-zero"]}')
+    with Path("recipe.toml").open("a") as stream:
+        stream.write('[teacher]\nnetwork = ["1.bin.gz", "2.bin.gz"]\n')
+    command = ("compress", "distill", "recipe.toml", "-o", "run", "--quiet")
+    assert "play no match together: add --games 0" in run(*command).stderr
+    assert not Path("run").exists()
+    result = run(*command, "--games", "0")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(Path("run/comparison.json").read_text())
+    parameters = [sum(each.numel() for each in keima.load(f"{seed}.bin.gz").parameters()) for seed in (1, 2)]
+    assert found["teacher"]["parameters"] == sum(parameters)
+    assert found["matches"] == {}
+
+
+@pytest.mark.usefixtures("go_games")
 def test_distill_wants_a_teacher_and_held_out_games(run: Run) -> None:
     write_recipe(f'name = "alphago-zero"\n{GO["alphago-zero"]}')
     result = run("compress", "distill", "recipe.toml", "-o", "run")

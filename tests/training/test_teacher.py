@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import keima
 from keima.errors import BadRequest
 from keima.inference.evaluator import Evaluator
 from keima.systems.loss import loss_for
@@ -15,8 +16,10 @@ from keima.systems.network import Heads, Network
 from keima.systems.registry import create
 from keima.systems.targets import TrainingBatch
 from keima.training.data.batches import Loader
+from keima.training.distill.ensemble import Ensemble
 from keima.training.distill.teacher import Teaching, check_teacher, taught
 from keima.training.run.recipe import TeacherRecipe, read_recipe
+from keima.training.run.sources import open_teacher
 from tests.training.flat_games import flat_of, flat_of_chess, random_chess, random_game
 
 SIZES = {"blocks": 1, "channels": 8, "board_size": 9, "value_hidden": 8}
@@ -250,3 +253,42 @@ def test_a_missing_teacher_is_told_before_any_work(tmp_path: Path):
     with pytest.raises(BadRequest, match=r"line 12: teacher\.network: .*none\.bin\.gz"):
         train(read_recipe(path), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_several_teachers_answer_with_the_mean_of_their_heads(records):
+    """Also where not all of them have a head; on either backend."""
+    first, second = zero(1), zero(2)
+    together = Ensemble([first, second])
+    with loader_of(records, zero(0), together) as loader:
+        batch = next(loader).also
+    one, other = (Evaluator(each, threads=1).infer(batch) for each in (first, second))
+    for backend in ("openvino", "torch"):
+        found = Evaluator(together, backend, threads=1).infer(batch)
+        for name in ("policy", "value"):
+            mean = (getattr(one, name) + getattr(other, name)) / 2
+            assert np.abs(getattr(found, name) - mean).max() < 1e-4
+        assert found.lead is None
+    old, new = (create("lc0", blocks=1, channels=8, moves_left=flag).eval() for flag in (False, True))
+    chess = flat_of_chess([random_chess(3, length=20)])
+    with Loader(chess, old.encoding, 4, targets=frozenset({"policy"}), also=new.encoding) as loader:
+        batch = next(loader).also
+    found, expected = (Evaluator(each, threads=1).infer(batch) for each in (Ensemble([old, new]), new))
+    assert np.abs(found.moves_left - expected.moves_left).max() < 1e-4
+    assert np.abs(found.wdl.sum(axis=1) - 1).max() < 1e-5
+
+
+def test_a_recipe_may_name_several_teachers(tmp_path):
+    paths = [str(tmp_path / f"{name}.safetensors") for name in ("1", "2", "katago")]
+    for network, path in zip((zero(1), zero(2), katago()), paths, strict=True):
+        keima.save(network, path)
+
+    def teacher(several: list[str]) -> Network | None:
+        text = f'[network]\nname = "alphago-zero"\n[data]\ntrain = "x"\n[teacher]\nnetwork = {several}\n'
+        (tmp_path / "recipe.toml").write_text(text + "[optimizer]\nlearning_rate = 0.1\n[run]\nsteps = 1\nbatch_size = 8\n")
+        return open_teacher(read_recipe(tmp_path / "recipe.toml"), zero(0))
+
+    found = teacher(paths[:2])
+    assert isinstance(found, Ensemble)
+    assert len(found.networks) == 2
+    with pytest.raises(BadRequest, match=r"teacher.network.*see positions in different planes"):
+        teacher(paths[1:])

@@ -263,12 +263,12 @@ def distill(
     """
     from keima.atomic import replacing
     from keima.cli.training.train import check_installed, watcher
-    from keima.systems.files.load import load
     from keima.training.data.store import GameStore
     from keima.training.distill.comparison import first_board, standing
     from keima.training.run.loop import train
     from keima.training.run.preflight import check_store, position_filter
     from keima.training.run.recipe import read_recipe
+    from keima.training.run.sources import open_teacher
 
     check_installed()
     read = read_recipe(recipe, settings or ())
@@ -276,11 +276,13 @@ def distill(
         raise read.error("teacher.network", "is missing: distillation needs a teacher")
     if not read.data.test:
         raise read.error("data.test", "is missing: student and teacher are compared on held-out games")
+    if games and len(read.teacher.network) > 1:
+        raise read.error("teacher.network", "is several networks, which play no match together: add --games 0")
     folder = Path(output or Path("runs") / Path(recipe).stem)
     student = train(read, folder, watcher(quiet)).network
-    rows = []
-    for path in (str(student), read.teacher.network):
-        network, chosen = common.open_network(path), position_filter(read)
+    rows, trained, chosen = [], common.open_network(str(student)), position_filter(read)
+    for network in (trained, open_teacher(read, trained)):
+        assert network is not None
         store = check_store(read, "test", network)
         rows.append(standing(network, store, positions=positions, chosen=chosen, precision=precision))
     for line in _table(rows):
@@ -289,8 +291,8 @@ def distill(
     if games:
         for name, limit in (("visits", f"visits={visits}"), ("time", f"seconds={seconds}")):
             limits = f"{limit},precision={precision}"
-            players = [(str(student), f"student,{limits}"), (read.teacher.network, f"teacher,{limits}")]
-            size = first_board(GameStore.open(read.data.test), load(student))
+            players = [(str(student), f"student,{limits}"), (read.teacher.network[0], f"teacher,{limits}")]
+            size = first_board(GameStore.open(read.data.test), trained)
             matches[name] = _play(players, size, games, folder / f"match-{name}")
             print(f"student against teacher at equal {name} ({limit}): {matches[name]['words']}")
     with replacing(folder / "comparison.json", "w") as stream:

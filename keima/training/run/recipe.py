@@ -109,9 +109,9 @@ _FILTERS = ("first_ply", "last_ply", "lowest_rank", "lowest_rating", "known_winn
 
 @dataclass(frozen=True)
 class TeacherRecipe:
-    """[teacher]: a network whose answers are learned in place of the games' own (distillation)."""
+    """[teacher]: a network whose answers are learned in place of the games' own (distillation), or several as one."""
 
-    network: str = ""  # its file, of any supported format; empty for no teacher
+    network: tuple[str, ...] = ()  # its file or their files, of any supported format; none for no teacher
     # of its answers in the targets; the rest is the move played and how the game ended
     share: float = setting(1.0, lambda value: None if 0 < value <= 1 else "above 0 and at most 1")
     temperature: float = setting(1.0, positive)  # of its policy; above 1 says more of the moves it does not prefer

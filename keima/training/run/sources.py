@@ -14,6 +14,7 @@ from keima.systems.loss import Loss, Objective, loss_for
 from keima.systems.network import Network
 from keima.systems.targets import ArrayBatch
 from keima.training.data.batches import Loader
+from keima.training.distill.ensemble import Ensemble
 from keima.training.distill.searches import searched_games
 from keima.training.distill.teacher import Generations, check_teacher, open_loader
 from keima.training.reinforce.reinforce import PolicyGradient, ReinforceBatches
@@ -148,19 +149,18 @@ def _open_store(
 
 
 def open_teacher(recipe: Recipe, student: Network) -> Network | None:
-    """The recipe's teacher, ready to answer; None without one.
+    """The recipe's teacher, ready to answer: one network, or an ensemble of several; None without one.
 
     Raises:
-        BadRequest: a file that cannot be read, or a network that cannot teach this one.
+        BadRequest: a file that cannot be read, or networks that cannot teach this one.
     """
-    if not recipe.teacher.network:
-        return None
-    teacher = load_network(recipe, "teacher.network", recipe.teacher.network)
+    teachers = [load_network(recipe, "teacher.network", name) for name in recipe.teacher.network]
     try:
-        check_teacher(teacher, student)
+        for teacher in teachers:
+            check_teacher(teacher, student)
+        return Ensemble(teachers) if len(teachers) > 1 else next(iter(teachers), None)
     except BadRequest as error:
         raise recipe.error("teacher.network", str(error)) from error
-    return teacher
 
 
 def _counted(loader: Loader) -> str:
