@@ -239,9 +239,11 @@ def _step(recipe: Recipe, network: Network, seconds: float) -> float:
     from keima.training.run.objective import TrainingStep, Whole, checkpoint_trunk
     from keima.training.run.optimizer import make_optimizer
     from keima.training.run.preflight import find_world
+    from keima.training.run.small_boards import lay_out_small_boards
 
     shapes = throughput.convolutions(network)
     fabric = make_fabric(recipe, find_world(recipe, {}))
+    lay_out_small_boards(network)
     if recipe.run.gradient_checkpointing:
         checkpoint_trunk(network)
     n = recipe.run.batch_size // recipe.run.accumulate

@@ -66,7 +66,7 @@ def read(tmp_path: Path) -> Any:
 
 
 def generations(read: Any, folder: Path, student: Any) -> Generations:
-    teacher = Evaluator(keima.load(read.teacher.network))
+    teacher = Evaluator(keima.load(*read.teacher.network))
     return Generations(read, student, teacher, folder, find_world(read, {}), TARGETS)
 
 

@@ -284,7 +284,9 @@ def test_a_recipe_may_name_several_teachers(tmp_path):
 
     def teacher(several: list[str]) -> Network | None:
         text = f'[network]\nname = "alphago-zero"\n[data]\ntrain = "x"\n[teacher]\nnetwork = {several}\n'
-        (tmp_path / "recipe.toml").write_text(text + "[optimizer]\nlearning_rate = 0.1\n[run]\nsteps = 1\nbatch_size = 8\n")
+        (tmp_path / "recipe.toml").write_text(
+            text + "[optimizer]\nlearning_rate = 0.1\n[run]\nsteps = 1\nbatch_size = 8\n"
+        )
         return open_teacher(read_recipe(tmp_path / "recipe.toml"), zero(0))
 
     found = teacher(paths[:2])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 from torch import Tensor, nn
 
@@ -63,9 +63,7 @@ class Ensemble(Network):
             for index, each in enumerate(self._each)
         ]
         found = {name: [array for each in heads if (array := getattr(each, name)) is not None] for name in _MEANS}
-        means: dict[str, Any] = {
-            name: sum(arrays[1:], arrays[0]) / len(arrays) for name, arrays in found.items() if arrays
-        }
+        means = {name: sum(arrays[1:], arrays[0]) / len(arrays) for name, arrays in found.items() if arrays}
         return replace(heads[0], **means, extra={})
 
 

@@ -43,6 +43,7 @@ from keima.training.run.objective import TOTAL, TrainingStep, Whole, checkpoint_
 from keima.training.run.optimizer import RunningAverage, make_optimizer, multiplier
 from keima.training.run.preflight import World, build_network, check_folder, check_room, check_store, find_world
 from keima.training.run.recipe import Recipe
+from keima.training.run.small_boards import lay_out_small_boards
 from keima.training.run.sources import OpenSources, open_games, open_teacher
 
 _TURN = 3.0
@@ -142,6 +143,7 @@ class Trainer:
             torch.set_num_threads(run.threads)
         if self.world.size > 1:
             share_batch_norms(self.network)
+        lay_out_small_boards(self.network)
         if run.gradient_checkpointing:
             checkpoint_trunk(self.network)
         share = self._mean_over_processes if self.world.size > 1 else None
