@@ -26,7 +26,7 @@ class Tab:
     def __init__(self, page: playwright.Page, address: str) -> None:
         self.page, self.wrong = page, []
         self.weight: dict[str, int] = {}
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(120_000)  # two cores may search, test and draw at once
         page.on("console", lambda m: self.wrong.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("request", lambda request: self._asked(request.url))
