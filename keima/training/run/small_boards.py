@@ -3,7 +3,7 @@
 oneDNN sums it along the rows of a board, whose 8 or 9 points leave most of an AMX tile empty: of 512 boards of chess
 with 64 channels it takes four times the forward pass. Boards side by side, a column of zeros after each, have rows of
 hundreds of points and the same sums: 1.3 to 1.9 times as fast on 8×8 and 9×9, as the machine is quiet or busy, 1.35 on
-13×13 and no faster on 19×19; without AMX, or in float32, slower. A whole step takes 10 to 20 % less.
+13×13 and no faster on 19×19; without AMX, or in float32, slower. A whole step takes 9 to 15 % less.
 """
 
 from __future__ import annotations
