@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from keima.systems.targets import TrainingBatch
 from keima.training.data.batches import Loader
 from keima.training.distill.ensemble import Ensemble
 from keima.training.distill.teacher import Teaching, check_teacher, taught
+from keima.training.run.checkpoint import SETTINGS, check_same_run
 from keima.training.run.recipe import TeacherRecipe, read_recipe
 from keima.training.run.sources import open_teacher
 from tests.training.flat_games import flat_of, flat_of_chess, random_chess, random_game
@@ -294,3 +296,17 @@ def test_a_recipe_may_name_several_teachers(tmp_path):
     assert len(found.networks) == 2
     with pytest.raises(BadRequest, match=r"teacher.network.*see positions in different planes"):
         teacher(paths[1:])
+
+
+def test_a_run_begun_when_a_teacher_was_one_name_goes_on(tmp_path):
+    text = '[network]\nname = "alphago-zero"\n[data]\ntrain = "x"\n[teacher]\nnetwork = "old.pb.gz"\n'
+    (tmp_path / "recipe.toml").write_text(text + "[optimizer]\nlearning_rate = 0.1\n[run]\nsteps = 1\nbatch_size = 8\n")
+    before = read_recipe(tmp_path / "recipe.toml")
+    settings = before.values()
+    settings["teacher"]["network"] = "old.pb.gz"
+    (tmp_path / SETTINGS).write_text(json.dumps(settings))
+    check_same_run(before, tmp_path)
+    (tmp_path / "recipe.toml").write_text((tmp_path / "recipe.toml").read_text().replace("old", "new"))
+    other = read_recipe(tmp_path / "recipe.toml")
+    with pytest.raises(BadRequest, match=r"line 6: teacher.network: is \['new.pb.gz'\].* begun with \['old.pb.gz'\]"):
+        check_same_run(other, tmp_path)

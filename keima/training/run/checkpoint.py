@@ -270,6 +270,8 @@ def check_changes(
         free = may_change.get(section, set())
         for key, value in values.items():
             old = before[section].get(key)
+            if isinstance(value, list) and isinstance(old, str):  # begun when the key took one
+                old = [old]
             if free is not None and key not in free and old != value:
                 message = f"is {value!r}; the run in {run} was begun with {old!r}: choose another folder with -o"
                 raise recipe.error(f"{section}.{'from' if key == 'source' else key}", message)
