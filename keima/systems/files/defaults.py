@@ -69,9 +69,9 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
     "connect_four": DefaultNetwork(
         file="connect_four.safetensors",
         name="keima-connect-four",
-        sha256="e754dbded5c3efccab8ae38c698459359bc5542d730aab51c36003ef28d20c0f",
+        sha256="fdfcd72508b1c0b033db8f1af2380aa2b04ef0fe5a6bf990093c722be1061356",
         licence="MIT",
-        recipe="recipes/selfplay/connect-four.toml",
+        recipe="recipes/selfplay/connect-four-deeper.toml",
         training_data="its own games, from zero",
     ),
 }
