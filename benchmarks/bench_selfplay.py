@@ -61,11 +61,13 @@ def ours(side_by_side: int, visits: int, seconds: float) -> dict[str, float]:
         lengths += [len(game.plies) for game in players.step()]
     best = own_rate(evaluator, side_by_side // 2, seconds / 3)
     began, evaluations, moves, games = time.perf_counter(), players.evaluations, players.moves, players.games
+    known = players.known
     while time.perf_counter() - began < seconds:
         lengths += [len(game.plies) for game in players.step()]
     spent = time.perf_counter() - began
     found = {"evaluations_per_second": (players.evaluations - evaluations) / spent, "evaluator_alone": best}
     found["share_of_evaluator"] = found["evaluations_per_second"] / best
+    found["known_per_second"] = (players.known - known) / spent  # evaluations beside these, made before and kept
     found |= {"moves_per_second": (players.moves - moves) / spent, "games_per_second": (players.games - games) / spent}
     return {**found, "mean_length": float(np.mean(lengths))}
 

@@ -21,11 +21,12 @@ from keima.games.position import Position
 from keima.games.records import PlayedGame
 from keima.jit import store
 from keima.places import on_notice
+from keima.search.evaluation_cache import new_cache
 from keima.search.forest import Forest
 from keima.search.limits import Limits
 from keima.search.root import set_root
 from keima.search.search import Search
-from keima.search.targets import draw_move, policy_target
+from keima.search.targets import draw_move, policy_target, root_value
 from keima.systems.encoding import Batch, Encoding
 from keima.systems.parameters import Parameters
 from keima.systems.system import SYSTEMS, System
@@ -89,6 +90,7 @@ def work(system: System, name: str) -> None:
             search.set_position(position)
             search.run(Limits(visits=VISITS))
             policy_target(search.tree)
+            root_value(search.tree)
             draw_move(search.tree, 1.0, 0.5)
             grow(encoding, search.parameters, position)
         move = position.legal()[0]
@@ -100,11 +102,15 @@ def work(system: System, name: str) -> None:
 
 def grow(encoding: Encoding, parameters: Parameters, position: Position) -> None:
     """Search as self-play does, whose trees stand side by side."""
-    forest = Forest(position, parameters, VISITS, 1)
+    forest = Forest(position, parameters, VISITS, 1, new_cache(MOST_INDICES, 1 << 20))
     forest.begin(0, position, parameters, VISITS, 0)
     for _ in range(4):
         count = forest.gather(np.ones(1, np.bool_), np.zeros(1, np.int64))
-        leaves, policy, answers = forest.leaves, np.zeros((1, MOST_INDICES), np.float32), np.zeros((1, 6), np.float32)
+        leaves, policy, answers = (
+            forest.batch.leaves,
+            np.zeros((1, MOST_INDICES), np.float32),
+            np.zeros((1, 6), np.float32),
+        )
         forest.expand(policy, answers)
         if count and len(forest.fresh()):
             moves = leaves.moves[0, : leaves.counts[0]]

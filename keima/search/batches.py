@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from keima.games.game import get_game
 from keima.games.position import Position
 from keima.jit import Records
-from keima.search.expand import DRAW, LEAD, MOVES_LEFT, SCORE, SCORE_SQ, VALUE, Leaves, cancel, expand
+from keima.search.expand import DRAW, LEAD, MOVES_LEFT, SCORE, SCORE_SQ, VALUE, Leaves, cancel, expand, new_leaves
 from keima.search.gather import NO_RANDOM, Descents, Random, gather_of
 from keima.search.tree import Tree
 from keima.systems.encoding import Batch, Encoding, symmetries_of
@@ -162,10 +162,7 @@ class BatchesInFlight:
         self._sender = None if getattr(evaluator, "device", "cpu") == "cpu" else ThreadPoolExecutor(1, "keima-send")
 
     def _new_room(self, capacity: int) -> _Room:
-        moves = capacity, self._kernels.max_moves
-        nodes, counts = np.zeros((2, capacity), np.int32)
-        leaves = Leaves(nodes, np.zeros(moves, np.int16), counts, np.zeros(moves, np.int32))
-        return _Room(leaves, np.zeros(capacity, self._kernels.dtype))
+        return _Room(new_leaves(capacity, self._kernels.max_moves), np.zeros(capacity, self._kernels.dtype))
 
     def fits(self, position: Position) -> bool:
         """Can trees of this position share batches with the others?"""

@@ -87,6 +87,13 @@ class Leaves(NamedTuple):
     indices: NDArray[np.int32]  # [capacity, M], where they stand in the policy as the planes are turned
 
 
+def new_leaves(capacity: int, moves: int) -> Leaves:
+    """Room for so many leaves of at most so many legal moves."""
+    nodes, counts = np.zeros((2, capacity), np.int32)
+    shape = capacity, moves
+    return Leaves(nodes, np.zeros(shape, np.int16), counts, np.zeros(shape, np.int32))
+
+
 @njit
 def expand(
     tree: TreeArrays, leaves: Leaves, policy: NDArray[np.float32], answers: NDArray[np.float32], first: int, end: int
@@ -132,6 +139,7 @@ def share(nodes: Records, i: int, other: int) -> None:
 
 
 _BUCKETS = 256
+"""At most."""
 _RANGE = 16.0
 """Logits below the best one over which buckets are spread; what is further down shares the last one."""
 
@@ -142,8 +150,8 @@ def write_edges(
 ) -> int:
     """Softmax of the legal moves' logits, the likeliest written as the tree's next edges, best first; how many.
 
-    `logits` [A] are the whole policy; the `count` legal moves stand at `indices` in it. They are thrown into buckets
-    by their logits, best first, and sorted by insertion from there, which moves few of them and those not far.
+    `logits` [A] are the whole policy; the `count` legal moves stand at `indices` in it. They are thrown into as many
+    buckets by their logits, best first, and sorted by insertion from there, which moves few of them and those not far.
     """
     edge_moves, edge_priors, first = tree.edge_moves, tree.edge_priors, int(tree.heads[0].edges)
     t, kept = tree.parameters[0].policy_temperature, min(count, int(tree.parameters[0].edge_cap))
@@ -151,17 +159,18 @@ def write_edges(
     for k in range(count):
         top, low = max(top, logits[indices[k]]), min(low, logits[indices[k]])
     low = max(low, top - _RANGE)
-    scale = (_BUCKETS - 1) / (top - low) if top > low else 0.0
-    begins = np.zeros(_BUCKETS + 1, np.int32)
+    last = min(count, _BUCKETS) - 1
+    scale = last / (top - low) if top > low else 0.0
+    begins = np.zeros(last + 2, np.int32)
     buckets = np.empty(count, np.uint8)
     total = 0.0
     for k in range(count):
         down = top - logits[indices[k]]
         total += math.exp(-down / t)
-        bucket = int(down * scale) if down * scale < _BUCKETS - 1 else _BUCKETS - 1
+        bucket = int(down * scale) if down * scale < last else last
         buckets[k] = bucket
         begins[bucket + 1] += 1
-    for bucket in range(_BUCKETS):
+    for bucket in range(last + 1):
         begins[bucket + 1] += begins[bucket]
     order = np.empty(count, np.int32)
     for k in range(count):

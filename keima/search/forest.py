@@ -3,26 +3,59 @@
 A tree's search is then that of one descent after the other, whatever is searched beside it: no virtual loss, no
 guesses. Batches are as large as there are trees. `gather_trees` is a template as `keima.search.gather.gather` is.
 
-Every search begins with an empty tree, as AlphaZero's pseudocode does (Science 362, 2018): nothing is kept from move to
-move, and no tree grows beyond the visits it was made for.
+Every search begins with an empty tree, as AlphaZero's pseudocode does (Science 362, 2018), and no tree grows beyond the
+visits it was made for. Evaluations are kept, those of a position under the symmetry that its key draws: about half of
+what a search asks was asked before, most of it by the search of the move before.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keima.games.game import get_game
-from keima.games.kernels import chain
+from keima.games.kernels import NO_KEY, chain
 from keima.games.position import Position
-from keima.jit import Records, instantiate, njit
-from keima.search.expand import Leaves, expand
+from keima.jit import Record, Records, instantiate, njit
+from keima.search.evaluation_cache import EvaluationCache, find, keep
+from keima.search.expand import Leaves, expand, new_leaves
 from keima.search.gather import NO_RANDOM, Descents, Random, gather_of
 from keima.search.tree import FRESH, LEAST_MEMORY, Tree, TreeArrays, new_arrays
 from keima.systems.parameters import Parameters
+
+HISTORY = 8
+"""Moves back that an evaluation may depend on: as many as any encoding looks at."""
+
+
+class Roots(NamedTuple):
+    """The roots of T trees, as kernels take them."""
+
+    positions: Records  # [T]
+    scratch: Records  # [T]
+    salts: NDArray[np.uint64]  # [T], see `Forest.begin`
+    leaves: Leaves  # [T], their legal moves
+    keys: NDArray[np.uint64]  # [T], of their evaluations
+
+
+class Gathered(NamedTuple):
+    """A batch of at most one leaf of each of T trees."""
+
+    rows: NDArray[np.int32]  # [T], the row of each tree's leaf, −1 without one
+    positions: Records  # [T], row by row
+    leaves: Leaves  # [T]
+    symmetries: NDArray[np.int64]  # [T], to evaluate them under
+    keys: NDArray[np.uint64]  # [T], of their evaluations
+
+
+class Known(NamedTuple):
+    """What the cache has of a root."""
+
+    moves: NDArray[np.int16]  # [k], the legal ones
+    logits: NDArray[np.float32]  # [1, k]
+    answer: NDArray[np.float32]  # [6]
 
 
 class Forest:
@@ -33,71 +66,71 @@ class Forest:
         parameters: of the search; each tree may get others by `begin`.
         visits: most of one search.
         count: T.
+        cache: of evaluations; forests may share one.
 
     Attributes:
         trees: each with `position`, `side` and so on as any `Tree`, in the arrays they share.
         wanted: int32 [T], the visits each search is to make; 0: the tree is asleep.
-        rows: int32 [T], the row of each tree's leaf in the batch under way, −1 without one.
+        batch: the one under way.
     """
 
-    def __init__(self, position: Position, parameters: Parameters, visits: int, count: int) -> None:
+    def __init__(
+        self, position: Position, parameters: Parameters, visits: int, count: int, cache: EvaluationCache
+    ) -> None:
         kernels = get_game(position.game).kernels
         edges = (visits + 1) * min(parameters.priors.edge_cap, kernels.max_moves)
         self.arrays = new_arrays((count,), visits + 3, edges, parameters)
         self.trees = [Tree(parameters, LEAST_MEMORY, TreeArrays(*(a[t] for a in self.arrays))) for t in range(count)]
         self.wanted = np.zeros(count, np.int32)
-        self.rows = np.full(count, -1, np.int32)
-        self.keys = np.zeros(count, np.uint64)
-        self._roots = np.zeros(count, kernels.dtype)
-        self._scratch = np.zeros(count, kernels.scratch)
-        self._gather = _gather_trees_of(position.game)
-        self.records = np.zeros(count, kernels.dtype)
-        moves = count, kernels.max_moves
-        nodes, counts = np.zeros((2, count), np.int32)
-        self.leaves = Leaves(nodes, np.zeros(moves, np.int16), counts, np.zeros(moves, np.int32))
-        self.symmetries = np.zeros(count, np.int64)
+        self._cache = cache
+        self._meet, self._gather = _kernels_of(position.game)
+        salts, root_keys, keys = np.zeros((3, count), np.uint64)
+        root_leaves, leaves = (new_leaves(count, kernels.max_moves) for _ in range(2))
+        positions, scratch = np.zeros((2, count), kernels.dtype), np.zeros(count, kernels.scratch)
+        self._roots = Roots(positions[0], scratch, salts, root_leaves, root_keys)
+        self.batch = Gathered(np.full(count, -1, np.int32), positions[1], leaves, np.zeros(count, np.int64), keys)
 
-    def begin(self, t: int, position: Position, parameters: Parameters, visits: int, key: int) -> None:
-        """Begin a search of so many visits in tree t; `key` (64 bits) is what its symmetries are drawn by."""
-        tree = self.trees[t]
+    def begin(self, t: int, position: Position, parameters: Parameters, visits: int, salt: int) -> Known | None:
+        """Begin a search of so many visits in tree t; what the cache has of its root, for `set_root`.
+
+        `salt` (64 bits) is drawn from all that an evaluation depends on beside its position: network, rules, and the
+        seed of symmetries.
+        """
+        tree, roots = self.trees[t], self._roots
         tree.reset()
         if parameters is not tree.parameters:
             tree.parameters = parameters
             tree.record[:] = parameters.record()
         tree.place(position)
         tree.plan(visits)
-        _put(self._roots, t, position.record)
-        _put(self._scratch, t, tree.scratch)
-        self.wanted[t], self.keys[t] = visits, key
+        _put(roots.positions, t, position.record)
+        _put(roots.scratch, t, tree.scratch)
+        self.wanted[t], roots.salts[t] = visits, salt
+        place = self._meet(roots, self._cache, t)
+        if place < 0:
+            return None
+        count = roots.leaves.counts[t]
+        logits, answer = self._cache.logits[place : place + 1, :count], self._cache.answers[place]
+        return Known(roots.leaves.moves[t, :count], logits, answer)
 
     def gather(self, chosen: NDArray[np.bool_], symmetries: NDArray[np.int64]) -> int:
-        """Descend once in each of the chosen trees (bool [T]) that is not done; how many leaves are to be evaluated.
+        """Descend in each of the chosen trees (bool [T]) until a leaf is to be evaluated; how many there are.
 
-        They stand in the first rows of `records`, `leaves` and `self.symmetries`, each of those drawn from
-        `symmetries`. A tree without a row has come to ends of games instead, which count as visits, or is done.
+        They stand in the first rows of `batch`, each under one of `symmetries`. A tree without a row has come to ends
+        of games instead, which count as visits, as positions do that the cache has; or it is done.
         """
         return int(
-            self._gather(
-                self.arrays,
-                Descents(self._roots, self._scratch, self.records),
-                self.leaves,
-                NO_RANDOM,
-                chosen,
-                self.wanted,
-                self.keys,
-                symmetries,
-                self.rows,
-                self.symmetries,
-            )
+            self._gather(self.arrays, self._roots, self.batch, self._cache, NO_RANDOM, chosen, self.wanted, symmetries)
         )
 
     def expand(self, policy: NDArray[np.float32], answers: NDArray[np.float32]) -> None:
-        """Add a batch's answers, as `keima.search.expand.expand`, except those of roots."""
-        expand_trees(self.arrays, self.leaves, policy, answers, self.rows)
+        """Add a batch's answers, as `keima.search.expand.expand`, except those of roots; and keep them all."""
+        expand_trees(self.arrays, self.batch, policy, answers, self._cache)
 
     def fresh(self) -> NDArray[np.int64]:
         """The trees whose leaf under way is their root."""
-        found: NDArray[np.int64] = np.flatnonzero((self.rows >= 0) & (self.leaves.nodes[self.rows] == 0))
+        rows = self.batch.rows
+        found: NDArray[np.int64] = np.flatnonzero((rows >= 0) & (self.batch.leaves.nodes[rows] == 0))
         return found
 
     def done(self) -> NDArray[np.int64]:
@@ -132,68 +165,101 @@ def _of_the_game(*arguments: Any) -> Any:
     raise NotImplementedError
 
 
-begin = result = legal_moves = gather = _of_the_game
+begin = result = legal_moves = key = gather = _of_the_game
+
+
+def evaluation_key(position: Record, scratch: Record, salt: np.uint64) -> np.uint64:
+    """A key of all that an evaluation depends on."""
+    own = key(position, scratch, HISTORY)
+    return chain(salt, own) if own != NO_KEY else NO_KEY
+
+
+def meet_root(roots: Roots, cache: EvaluationCache, t: int) -> int:
+    """Write root t's moves and key; its place in the cache, or −1."""
+    position, scratch = roots.positions[t], roots.scratch[t]
+    begin(scratch)
+    result(position, scratch)
+    roots.leaves.counts[t] = legal_moves(position, scratch, roots.leaves.moves[t])
+    roots.keys[t] = evaluation_key(position, scratch, roots.salts[t])
+    return find(cache, roots.keys[t])
 
 
 def gather_trees(
     forest: TreeArrays,
-    descents: Descents,
-    batch: Leaves,
+    roots: Roots,
+    batch: Gathered,
+    cache: EvaluationCache,
     random: Random,
     chosen: NDArray[np.bool_],
     wanted: NDArray[np.int32],
-    keys: NDArray[np.uint64],
     available: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    symmetries: NDArray[np.int64],
 ) -> int:
-    """See `Forest.gather`; `forest` is T trees' arrays, `descents.root` and `.scratch` are [T]."""
+    """See `Forest.gather`; `forest` is T trees' arrays, `available` are the symmetries."""
     found = 0
-    for t in range(len(rows)):
-        rows[t] = -1
+    for t in range(len(chosen)):
+        batch.rows[t] = -1
         if not chosen[t] or wanted[t] == 0:
             continue
-        tree = tree_of(forest, t)
-        visits = tree.nodes[0].visits
+        tree, leaves = tree_of(forest, t), rows_of(batch.leaves, found)
         if tree.nodes[0].state == FRESH:
-            descents.leaves[found] = descents.root[t]
-            position, scratch = descents.leaves[found], descents.scratch[t]
-            begin(scratch)
-            result(position, scratch)
-            batch.nodes[found] = 0
-            batch.counts[found] = legal_moves(position, scratch, batch.moves[found])
+            batch.positions[found] = roots.positions[t]
+            leaves.nodes[0] = 0
+            leaves.counts[0] = roots.leaves.counts[t]
+            leaves.moves[0] = roots.leaves.moves[t]
+            batch.keys[found] = roots.keys[t]
         else:
-            here = Descents(descents.root[t : t + 1], descents.scratch[t : t + 1], descents.leaves)
-            leaves, _ = gather(tree, here, batch, random, found, 1, wanted[t] - visits)
-            if leaves == 0:
+            descents = Descents(
+                roots.positions[t : t + 1], roots.scratch[t : t + 1], batch.positions[found : found + 1]
+            )
+            waits = 0
+            while gather(tree, descents, leaves, random, 0, 1, wanted[t] - tree.nodes[0].visits)[0] == 1:
+                batch.keys[found] = evaluation_key(descents.leaves[0], descents.scratch[0], roots.salts[t])
+                place = find(cache, batch.keys[found])
+                if place < 0:
+                    waits = 1
+                    break
+                for k in range(leaves.counts[0]):
+                    leaves.indices[0, k] = k
+                expand(tree, leaves, cache.logits[place : place + 1], cache.answers[place : place + 1], 0, 1)
+            if not waits:
                 continue
-        rows[t] = found
-        draw = chain(keys[t], visits) >> np.uint64(40)
-        symmetries[found] = available[np.int64(draw % np.uint64(len(available)))]
+        batch.rows[t] = found
+        draw = chain(batch.keys[found] if batch.keys[found] != NO_KEY else roots.salts[t], 1) >> np.uint64(40)
+        batch.symmetries[found] = available[np.int64(draw % np.uint64(len(available)))]
         found += 1
     return found
 
 
-@cache
-def _gather_trees_of(game: str) -> Any:
-    """`gather_trees` with a game's kernels."""
+@functools.cache
+def _kernels_of(game: str) -> tuple[Any, Any]:
+    """`meet_root` and `gather_trees` with a game's kernels."""
     kernels = get_game(game).kernels
+    keyed = instantiate(evaluation_key, f"evaluation_key_{game}", key=kernels.key)
     names = {name: getattr(kernels, name) for name in ("begin", "result", "legal_moves")}
-    return instantiate(gather_trees, f"gather_trees_{game}", gather=gather_of(game, None), **names)
+    meet = instantiate(meet_root, f"meet_root_{game}", evaluation_key=keyed, **names)
+    gather = gather_of(game, None)
+    return meet, instantiate(gather_trees, f"gather_trees_{game}", evaluation_key=keyed, gather=gather)
+
+
+@njit
+def rows_of(leaves: Leaves, row: int) -> Leaves:
+    """Leaves from some row on."""
+    return Leaves(leaves.nodes[row:], leaves.moves[row:], leaves.counts[row:], leaves.indices[row:])
 
 
 @njit
 def expand_trees(
     forest: TreeArrays,
-    leaves: Leaves,
+    batch: Gathered,
     policy: NDArray[np.float32],
     answers: NDArray[np.float32],
-    rows: NDArray[np.int32],
+    cache: EvaluationCache,
 ) -> None:
-    """Add the leaf of every tree (its row of the batch, −1: none) but for roots, which are `set_root`'s."""
-    for t in range(len(rows)):
-        row = rows[t]
-        if row < 0 or leaves.nodes[row] == 0:
+    """Add the leaf of every tree that has one, but for roots, which are `set_root`'s; and keep the evaluations."""
+    for t in range(len(batch.rows)):
+        row = batch.rows[t]
+        if row < 0:
             continue
-        tree = tree_of(forest, t)
-        expand(tree, leaves, policy, answers, row, row + 1)
+        keep(cache, batch.keys[row], batch.leaves, policy, answers, row)
+        if batch.leaves.nodes[row] != 0:
+            expand(tree_of(forest, t), batch.leaves, policy, answers, row, row + 1)

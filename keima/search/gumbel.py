@@ -150,6 +150,35 @@ def improve_root(nodes: Records, root: Record, p: Record, scores: NDArray[np.flo
 
 
 @njit
+def improved_value(nodes: Records, root: Record, p: Record) -> float:
+    """Σ π'(a) q(a) over the root's moves, in win − loss: what the improved policy is worth.
+
+    The mean of all visits is less, since it counts moves that were only tried. Moves without visits count as the mixed
+    value, proven ones as their result.
+    """
+    odds = np.empty(root.count)
+    improve_root(nodes, root, p, odds)
+    top = odds.max()
+    visits, mass, weighted, rest, total, value = 0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for e in range(root.count):
+        share = math.exp(odds[e] - top)
+        c = root.child[e]
+        total += share
+        if c >= 0 and root.allowed[e] and nodes[c].visits > 0:
+            ch = nodes[c]
+            q = -ch.lower if ch.lower == ch.upper else -ch.value / ch.visits
+            visits += ch.visits
+            mass += root.prior[e]
+            weighted += root.prior[e] * q
+            value += share * q
+        else:
+            rest += share
+    own = float(nodes[0].raw_value)
+    mixed = (own + visits * weighted / max(mass, 1e-38)) / (1 + visits) if visits > 0 else own
+    return (value + rest * mixed) / total
+
+
+@njit
 def select_by_halving(nodes: Records, root: Record, p: Record) -> int:
     """The move to follow from the root, as `keima.search.puct.select` gives it.
 

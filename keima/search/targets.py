@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keima.jit import Record, Records, njit
-from keima.search.gumbel import improve_root
+from keima.search.gumbel import improve_root, improved_value
 from keima.search.puct import exploration, puct
 from keima.search.report import RootTable
 from keima.search.tree import ROOT_EDGES, Tree
@@ -29,6 +29,14 @@ def policy_target(tree: Tree) -> tuple[NDArray[np.int16], NDArray[np.float32]]:
     return moves[:count].copy(), weights[:count].copy()
 
 
+def root_value(tree: Tree) -> float:
+    """The value that a searched root teaches, win − loss for its side to move.
+
+    The result where it is proven; with Gumbel what the improved policy is worth; else the mean of the visits.
+    """
+    return float(value_taught(tree.nodes, tree.roots, tree.record))
+
+
 def draw_move(tree: Tree, temperature: float, chance: float) -> int:
     """The code of the move to play: drawn with odds N^(1/temperature), or with temperature 0 the preset's choice.
 
@@ -41,6 +49,16 @@ def draw_move(tree: Tree, temperature: float, chance: float) -> int:
         if table.order:
             return int(tree.roots[0]["move"][table.edges[table.order[0]]])
     return int(draw_visited(tree.nodes, tree.roots, tree.record, temperature, chance))
+
+
+@njit
+def value_taught(nodes: Records, roots: Records, parameters: Records) -> float:
+    """`root_value`."""
+    if nodes[0].lower == nodes[0].upper:
+        return float(nodes[0].lower)
+    if parameters[0].gumbel_considered > 0:
+        return improved_value(nodes, roots[0], parameters[0])
+    return float(nodes[0].value / nodes[0].visits)
 
 
 @njit

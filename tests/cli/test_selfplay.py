@@ -75,12 +75,14 @@ def test_a_role_without_a_run_says_so(run: Run) -> None:
 
 
 def test_what_is_shown() -> None:
-    overview = Overview(3, 40, 310, 4000, 1280, 12.5, 400.0, 30_000.0, 0.91, 9000, {"loss": 2.5}, Elo(120.0, 30.0), 2)
+    overview = Overview(
+        3, 40, 310, 4000, 1280, 12.5, 400.0, 30_000.0, 20_000.0, 0.91, 9000, {"loss": 2.5}, Elo(120.0, 30.0), 2
+    )
     overview.seconds_left = 3 * 3600 + 300
     shown = dict(facts(overview))
     assert shown["generation"] == "3 of 40"
     assert shown["games"] == "1,280 (12.5/s)"
-    assert shown["evaluations/s"] == "30,000 (91 % of the evaluators' own)"
+    assert shown["evaluations/s"] == "30,000 (91 % of the evaluators' own), 20,000 known"
     assert shown["losses"] == "loss 2.500"
     assert shown["Elo"] == "+120 ± 30 (generation 2)"
     assert shown["time left"] == "3 h 05 min"

@@ -11,7 +11,7 @@ import pytest
 
 from keima.games import chess, connect_four, go
 from keima.search import Limits, Search
-from keima.search.targets import draw_move, policy_target
+from keima.search.targets import draw_move, policy_target, root_value
 from keima.systems.parameters import Choice
 from tests.search.fakes import Fake, random_answer
 from tests.search.test_gumbel import evaluator
@@ -149,6 +149,33 @@ def test_a_proven_root_teaches_what_keeps_its_result() -> None:
     mate.set_position(chess.Position.from_fen("6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1"))
     mate.run(Limits(visits=100))
     assert [mate.tree.name(move, mate.tree.side) for move in target(mate.tree)] == ["a1a8"]
+
+
+@pytest.mark.parametrize("visits", [2, 9, 30, 200])
+@pytest.mark.parametrize("seed", range(5))
+def test_with_gumbel_the_value_taught_is_that_of_the_policy_taught(visits: int, seed: int) -> None:
+    one = Search(Fake("go", random_answer(SCORED, 2.0), batch_size=1), "gumbel", seed=seed, gumbel_considered=12)
+    one.set_position(go.Position.start(9))
+    one.run(Limits(visits=visits))
+    taught, root, found = target(one.tree), one.tree.nodes[0], root_moves(one.tree)
+    (_, prior, count, q) = (np.array(column) for column in zip(*found, strict=True))
+    by_policy = (prior * q).sum() / prior.sum()
+    mixed = (float(root["raw_value"]) + count.sum() * by_policy) / (1 + count.sum())
+    known = {move: value for move, _, _, value in found}
+    value = sum(weight * known.get(move, mixed) for move, weight in taught.items())
+    assert root_value(one.tree) == pytest.approx(value, abs=1e-5)
+    before = (prior * q).sum() + (1 - prior.sum()) * mixed
+    assert root_value(one.tree) >= before - 1e-5  # the policy is improved
+
+
+def test_without_gumbel_the_value_taught_is_the_mean_of_the_visits_and_a_proven_one_its_result() -> None:
+    one = go_search(50)
+    assert root_value(one.tree) == pytest.approx(one.result().value, abs=1e-6)
+    for preset in ("gumbel", "lc0"):
+        won = Search(evaluator(), preset, solve=True)
+        won.set_position(connect_four.Position.start().play(*"abacad"))
+        won.run(Limits(visits=1000))
+        assert root_value(won.tree) == 1.0
 
 
 def test_a_root_without_visits_below_it_teaches_its_policy() -> None:

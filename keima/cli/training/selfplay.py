@@ -219,7 +219,8 @@ def facts(overview: Overview) -> list[tuple[str, str]]:
     found.append(("games", f"{overview.games:,} ({overview.games_per_second:,.1f}/s)"))
     found.append(("moves/s", f"{overview.moves_per_second:,.0f}"))
     share = f" ({100 * overview.share:.0f} % of the evaluators' own)" if overview.share else ""
-    found.append(("evaluations/s", f"{overview.evaluations_per_second:,.0f}{share}"))
+    known = f", {overview.known_per_second:,.0f} known" if overview.known_per_second else ""
+    found.append(("evaluations/s", f"{overview.evaluations_per_second:,.0f}{share}{known}"))
     if overview.window:
         found.append(("window", f"{overview.window:,} positions"))
     if overview.losses:

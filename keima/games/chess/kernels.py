@@ -92,11 +92,26 @@ def moves_of(p: Record, scratch: Record, moves: NDArray[np.int16]) -> int:
 
 @njit
 def key(p: Record, scratch: Record, history: int) -> np.uint64:
-    """A hash of the board, earlier occurrences and the fifty-move clock; and of `history` positions before it."""
+    """A hash of the board, earlier occurrences and the fifty-move clock; and of `history` positions before it.
+
+    Of those, also of all that were repetitions: encodings may go back to them, however long ago they were.
+    """
     key = chain(p.hash, p.rule50 * 4 + min(p.repetitions, 3))
     key = chain(key, p.ep)
-    for t in range(1, min(history, p.chain - 1) + 1):
-        key = chain(key ^ p.keys[(p.chain - 1 - t) & (board.KEYS - 1)], t)
+    if history > 0:
+        key = chain(key, min(p.known, board.SLOTS) * board.SLOTS + min(p.repeated, board.SLOTS - 1))
+        for t in range(1, min(history, p.known, board.SLOTS - 1) + 1):
+            key = _chain_slot(key, p.past[(p.known - t) & (board.SLOTS - 1)])
+        for t in range(1, min(p.repeated, board.SLOTS) + 1):
+            key = _chain_slot(key, p.repeats[(p.repeated - t) & (board.SLOTS - 1)])
+    return key
+
+
+@njit
+def _chain_slot(key: np.uint64, slot: NDArray[np.uint64]) -> np.uint64:
+    """A key with a position of the past."""
+    for word in slot:
+        key = chain(key, word)
     return key
 
 

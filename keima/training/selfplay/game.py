@@ -20,7 +20,7 @@ class Ply:
 
     move: str
     kind: int  # OPENING, FAST or FULL
-    value: float = float("nan")  # Q of the root, for the side to move; NaN where nothing was searched
+    value: float = float("nan")  # `root_value`; NaN where nothing was searched
     network: int = 0  # generation of the network that searched
     # π, the policy to learn: int16 [k] as the game's kernels write moves, float32 [k] summing to 1; only of FULL
     moves: NDArray[np.int16] = field(default_factory=lambda: np.zeros(0, np.int16))

@@ -9,6 +9,8 @@ Slots stand in groups of one board; while one group's batch is evaluated the nex
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,9 +25,10 @@ from keima.games.position import Position
 from keima.inference.evaluator import Evaluator
 from keima.plain import Data
 from keima.search.batches import answers_of
+from keima.search.evaluation_cache import new_cache
 from keima.search.forest import Forest
 from keima.search.root import set_root
-from keima.search.targets import draw_move, policy_target
+from keima.search.targets import draw_move, policy_target, root_value
 from keima.systems.encoding import Encoding, symmetries_of
 from keima.systems.network import Heads
 from keima.systems.parameters import Number, Parameters
@@ -37,7 +40,7 @@ from keima.training.selfplay.recipe import LoopRecipe
 
 GROUPS = 2
 """Batches under way at once, of a board."""
-_BEGIN, _SYMMETRY = -1, 1 << 20
+_BEGIN = -1
 _QUIET: dict[str, Number] = {
     "root_noise": 0.0,
     "gumbel_noise": 0.0,
@@ -78,6 +81,9 @@ class _Slot:
     openings: list[str] = field(default_factory=list)  # moves that are given, the next one first
     random_plies: int = 0  # moves still to be drawn from the policy alone
     avoid: str = ""  # what the first of them must not be: a fork leaves its parent
+    salt: int = (
+        0  # all that evaluations depend on beside position and network: where the game began, and the run's seed
+    )
 
 
 @dataclass
@@ -104,7 +110,7 @@ class Players:
         visits: of a move in a match; None: those of a full search.
 
     Attributes:
-        evaluations, moves, games: done so far.
+        evaluations, moves, games: done so far, without evaluations that were known.
 
     Raises:
         BadRequest: a search that cannot be with this network, or games that cannot begin so.
@@ -141,13 +147,16 @@ class Players:
     def _make_groups(self, encoding: Encoding) -> list[_Group]:
         sizes = self.recipe.games.size or (0,)
         count = max(1, self.recipe.games.side_by_side // (GROUPS * len(sizes)))
+        starts = [self._start(2 * index) for index in range(len(sizes))]
+        most = max(encoding.policy_size(encoding.shape(start)) for start in starts)
+        self._cache = new_cache(min(most, self._game.kernels.max_moves))
         groups = []
         for index in range(len(sizes) * GROUPS):
-            position = self._start(2 * (index % len(sizes)))
+            position = starts[index % len(sizes)]
             encoding.check(position)
             some = self.full.batches.random_symmetry
             symmetries = symmetries_of(encoding, position) if some else np.zeros(1, np.int64)
-            forest = Forest(position, self.full, self._visits, count)
+            forest = Forest(position, self.full, self._visits, count, self._cache)
             groups.append(_Group(position, forest, [_Slot() for _ in range(count)], symmetries))
         return groups
 
@@ -155,6 +164,11 @@ class Players:
     def idle(self) -> bool:
         """Is no game under way, and are there no more?"""
         return self._idle and not any(slot.game for group in self._groups for slot in group.slots)
+
+    @property
+    def known(self) -> int:
+        """Evaluations that were not asked for, since they were known."""
+        return int(self._cache.hits[0])
 
     @property
     def under_way(self) -> int:
@@ -216,6 +230,8 @@ class Players:
         start = self._start(number)
         slot.game = game = SelfplayGame(number, start, start)
         slot.openings, slot.random_plies, slot.avoid = [], 0, ""
+        told = f"{self._seed} {json.dumps(start.to_json(), sort_keys=True)}"
+        slot.salt = int.from_bytes(hashlib.blake2b(told.encode(), digest_size=8).digest(), "little")
         if self.match:
             known = self._game.playing.openings(start, self._seed)
             opening = known[number // 2 % len(known)].position
@@ -317,7 +333,6 @@ class Players:
             self._close(slot)
         ply = len(game.plies)
         slot.rng, slot.player = self._rng(game.number, ply, slot.rng), self._player(game)
-        key = int(key_of(self._seed, game.number // 2 if self.match else game.number, ply, _SYMMETRY))
         search = self.recipe.search
         if slot.random_plies > 0:
             slot.kind, visits = OPENING, 1
@@ -325,7 +340,11 @@ class Players:
             slot.kind, visits = FAST, search.fast_visits
         else:
             slot.kind, visits = FULL, self._visits
-        group.forest.begin(t, game.position, self.full if slot.kind == FULL else self.fast, visits, key)
+        parameters = self.full if slot.kind == FULL else self.fast
+        player = self.players.index(slot.player), slot.player.generation
+        known = group.forest.begin(t, game.position, parameters, visits, int(key_of(slot.salt, *player)))
+        if known is not None:
+            set_root(group.forest.trees[t], *known, slot.rng)
 
     def _start_batch(self, group: _Group) -> None:
         """Gather a batch for one of the group's players and submit it; players take turns."""
@@ -340,8 +359,8 @@ class Players:
         if not count:
             return
         batch = encoding.room(count, encoding.shape(group.position))
-        leaves, turns = forest.leaves, forest.symmetries[:count]
-        encoding.write(forest.records[:count], turns, batch)
+        leaves, turns = forest.batch.leaves, forest.batch.symmetries[:count]
+        encoding.write(forest.batch.positions[:count], turns, batch)
         encoding.write_indices(leaves.moves[:count], leaves.counts[:count], turns, batch, leaves.indices[:count])
         group.pending = player.evaluator.submit(batch)
         self.evaluations += count
@@ -353,10 +372,10 @@ class Players:
         heads: Heads = group.pending.result()
         group.pending = None
         policy, answers = np.ascontiguousarray(heads.policy, dtype=np.float32), answers_of(heads)
-        forest, leaves = group.forest, group.forest.leaves
+        forest, leaves = group.forest, group.forest.batch.leaves
         forest.expand(policy, answers)
         for t in forest.fresh().tolist():
-            row = forest.rows[t]
+            row = forest.batch.rows[t]
             count = leaves.counts[row]
             logits = policy[row, leaves.indices[row, :count]][None]
             set_root(forest.trees[t], leaves.moves[row, :count], logits, answers[row], group.slots[t].rng)
@@ -393,8 +412,7 @@ class Players:
             slot.random_plies -= 1
             move = self._draw_by_policy(group, t, chance)
             return Ply(tree.name(move, tree.side), OPENING, network=player.generation)
-        node = tree.nodes[0]
-        value = float(node["lower"]) if tree.solved else float(node["value"] / node["visits"])
+        value = root_value(tree)
         move = draw_move(tree, self._temperature(len(game.plies)), chance)
         found: tuple[NDArray[np.int16], NDArray[np.float32]] | tuple[()] = ()
         if slot.kind == FULL and not self.match:

@@ -53,3 +53,12 @@ def started(small: LoopRecipe, ev: Evaluator, journal: Journal | None = None, **
     """Games from number 0 on."""
     counter = itertools.count()
     return Players(small, [Player(ev, 5, options.pop("resign", None))], lambda: next(counter), journal, **options)
+
+
+def told(game: SelfplayGame) -> list[tuple[object, ...]]:
+    """Everything a game's moves say."""
+    return [(p.move, p.kind, repr(p.value), p.network, p.moves.tolist(), p.weights.tolist()) for p in game.plies]
+
+
+def by_number(games: list[SelfplayGame], below: int) -> dict[int, list[tuple[object, ...]]]:
+    return {game.number: told(game) for game in games if game.number < below}

@@ -9,19 +9,10 @@ import pytest
 from keima.errors import BadStore
 from keima.games.game import get_game
 from keima.games.go.rules import Rules
-from keima.training.selfplay.game import FAST, FULL, OPENING, SelfplayGame
+from keima.training.selfplay.game import FAST, FULL, OPENING
 from keima.training.selfplay.journal import Journal
 from keima.training.selfplay.play import Player, Players
-from tests.training.selfplay.runs import evaluator, play, recipe, started
-
-
-def told(game: SelfplayGame) -> list[tuple[object, ...]]:
-    """Everything a game's moves say."""
-    return [(p.move, p.kind, repr(p.value), p.network, p.moves.tolist(), p.weights.tolist()) for p in game.plies]
-
-
-def by_number(games: list[SelfplayGame], below: int) -> dict[int, list[tuple[object, ...]]]:
-    return {game.number: told(game) for game in games if game.number < below}
+from tests.training.selfplay.runs import by_number, evaluator, play, recipe, started, told
 
 
 def test_a_game_is_the_same_whatever_is_played_beside_it():
@@ -116,8 +107,9 @@ def test_forks_leave_their_parents_at_a_random_move():
     forks = 0
     for number, game in games.items():
         parent = games.get(number - 1)
-        if number % 2 and parent is not None and game.plies[0].kind == OPENING:
-            common = [ply.kind for ply in game.plies].index(FULL)
+        kinds = [ply.kind for ply in game.plies]
+        if number % 2 and parent is not None and kinds[0] == OPENING and FULL in kinds:
+            common = kinds.index(FULL)
             mine, theirs = ([ply.move for ply in each.plies] for each in (game, parent))
             assert mine[: common - 1] == theirs[: common - 1]
             assert mine[common - 1] != theirs[common - 1] or len(set(theirs)) == 1
@@ -186,7 +178,8 @@ def test_a_fork_that_was_killed_before_its_own_move_still_leaves_its_parent(tmp_
     number, at = next(
         (number, kinds.index(FULL) - 1)
         for number, game in sorted(games.items())
-        if number % 2 and number - 1 in games and (kinds := [ply.kind for ply in game.plies])[1] == OPENING
+        if number % 2 and number - 1 in games and FULL in (kinds := [ply.kind for ply in game.plies])[2:]
+        if kinds[1] == OPENING
     )
     path, parent, fork = tmp_path / "journal", games[number - 1], games[number]
     before = Journal(path)

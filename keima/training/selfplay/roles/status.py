@@ -28,7 +28,7 @@ _PATIENCE = 5.0
 """Seconds a heartbeat is tried for: the next one says more."""
 RATE_SECONDS = 60.0
 """Rates are those of so long."""
-RATES = ("games_per_second", "moves_per_second", "evaluations_per_second")
+RATES = ("games_per_second", "moves_per_second", "evaluations_per_second", "known_per_second")
 """Names of a worker's, in its status and in `Overview`."""
 
 
@@ -132,6 +132,7 @@ class Overview:
     games_per_second: float = 0.0
     moves_per_second: float = 0.0
     evaluations_per_second: float = 0.0
+    known_per_second: float = 0.0  # beside these: evaluations that were made before, and kept
     share: float = 0.0  # of the evaluators' own rate, while they play
     window: int = 0  # positions
     losses: dict[str, float] = field(default_factory=dict)

@@ -188,7 +188,7 @@ class Worker:
                 self._generation = newest  # the next one will do
                 self.say(f"goes on with the network it has: {error}")
         self.claims.renew()
-        rates, active = self._meter.rates(players.games, players.moves, players.evaluations)
+        rates, active = self._meter.rates(players.games, players.moves, players.evaluations, players.known)
         told: Data = {"doing": "plays", "network": self._generation, "under_way": players.under_way}
         told |= {"games": players.games, "moves": players.moves, "evaluations": players.evaluations}
         told |= dict(zip(RATES, rates, strict=True))
