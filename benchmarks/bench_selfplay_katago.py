@@ -4,7 +4,7 @@
 
 Both search a quarter of the moves with 80 visits and the others with 16, Chinese rules, komi 7, no forks, openings or
 handicap; two processes of one thread here, as `keima selfplay` on two cores; KataGo's games by threads. KataGo's moves
-are those of its finished games (their SGF files) over the time it ran.
+are those of its finished games (their SGF files), and half as many for each under way in the end, over the time it ran.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ SECTIONS = {
     "run": {"steps": 1, "batch_size": 1},
 }  # fmt: skip
 
-CONFIG = """
+THREADS = 16
+CONFIG = f"""
 logSearchInfo = false
 logMoves = false
 logGamesEvery = 1000
@@ -41,7 +42,7 @@ logToStdout = true
 dataBoardLen = 9
 maxDataQueueSize = 2000
 maxRowsPerTrainFile = 10000
-numGameThreads = 16
+numGameThreads = {THREADS}
 maxMovesPerGame = 120
 cheapSearchProb = 0.75
 cheapSearchVisits = 16
@@ -65,7 +66,44 @@ chosenMoveTemperatureEarly = 0.75
 chosenMoveTemperatureHalflife = 19
 chosenMoveTemperature = 0.15
 rootNoiseEnabled = true
+firstFileRandMinProp = 0.0
+switchNetsMidGame = true
+initGamesWithPolicy = false
+compensateAfterPolicyInitProb = 0.0
+sidePositionProb = 0.0
+earlyForkGameProb = 0.0
+earlyForkGameExpectedMoveProp = 0.0
+forkGameProb = 0.0
+forkGameMinChoices = 1
+earlyForkGameMaxChoices = 1
+forkGameMaxChoices = 1
+sekiForkHackProb = 0.0
+reduceVisits = false
+handicapAsymmetricPlayoutProb = 0.0
+normalAsymmetricPlayoutProb = 0.0
+maxAsymmetricRatio = 2.0
+minAsymmetricCompensateKomiProb = 0.0
+policySurpriseDataWeight = 0.0
+valueSurpriseDataWeight = 0.0
+estimateLeadProb = 0.0
+fancyKomiVarying = false
+cheapSearchTargetWeight = 0.0
+komiStdev = 0.0
+komiBigStdevProb = 0.0
+komiBigStdev = 0.0
+komiAuto = false
+policyInitAreaProp = 0.0
+reduceVisitsThreshold = 0.9
+reduceVisitsThresholdLookback = 3
+reducedVisitsMin = 16
+reducedVisitsWeight = 1.0
+handicapCompensateKomiProb = 0.0
+forkCompensateKomiProb = 0.0
+sgfCompensateKomiProb = 0.0
+drawRandRadius = 0.0
+noResultStdev = 0.0
 """
+"""What `selfplay` wants to be told, with all that would tell its games from ours turned off."""
 
 
 def play(net: str, precision: str, seconds: float, rates: multiprocessing.Queue[tuple[float, float]]) -> None:
@@ -107,7 +145,9 @@ def katago(net: str, program: str, games: int) -> dict[str, float]:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         spent = time.perf_counter() - began
         records = "".join(path.read_text() for path in (folder / "out").rglob("*.sgfs"))
-    return {"games": records.count("(;"), "moves_per_second": round(len(re.findall(r";[BW]\[", records)) / spent, 1)}
+    games = records.count("(;")
+    moves = len(re.findall(r";[BW]\[", records)) * (1 + THREADS / 2 / games)
+    return {"games": games, "moves_per_second": round(moves / spent, 1)}
 
 
 def main() -> None:
@@ -116,7 +156,7 @@ def main() -> None:
     parser.add_argument("katago", nargs="+")
     parser.add_argument("--precision", default="bf16")
     parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--games", type=int, default=64, help="of KataGo's, 16 side by side")
+    parser.add_argument("--games", type=int, default=128, help="of KataGo's")
     parser.add_argument("--rounds", type=int, default=2)
     args = parser.parse_args()
     for _ in range(args.rounds):

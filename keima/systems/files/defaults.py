@@ -69,9 +69,9 @@ DEFAULT_NETWORKS: Mapping[str, DefaultNetwork] = {
     "connect_four": DefaultNetwork(
         file="connect_four.safetensors",
         name="keima-connect-four",
-        sha256="fdfcd72508b1c0b033db8f1af2380aa2b04ef0fe5a6bf990093c722be1061356",
+        sha256="f6eeb17fac97c59da2328c1fb042010bb84423bb0e174f3019b94d8c36bc9dc1",
         licence="MIT",
-        recipe="recipes/selfplay/connect-four-deeper.toml",
+        recipe="recipes/selfplay/connect-four.toml",
         training_data="its own games, from zero",
     ),
 }
