@@ -21,8 +21,7 @@ from keima.games.position import Position
 from keima.games.records import PlayedGame
 from keima.jit import store
 from keima.places import on_notice
-from keima.search.evaluation_cache import new_cache
-from keima.search.forest import Forest
+from keima.search.forest import Forest, new_cache
 from keima.search.limits import Limits
 from keima.search.root import set_root
 from keima.search.search import Search

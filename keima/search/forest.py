@@ -20,7 +20,6 @@ from keima.games.game import get_game
 from keima.games.kernels import NO_KEY, chain
 from keima.games.position import Position
 from keima.jit import Record, Records, instantiate, njit
-from keima.search.evaluation_cache import EvaluationCache, find, keep
 from keima.search.expand import Leaves, expand, new_leaves
 from keima.search.gather import NO_RANDOM, Descents, Random, gather_of
 from keima.search.tree import FRESH, LEAST_MEMORY, Tree, TreeArrays, new_arrays
@@ -28,6 +27,57 @@ from keima.systems.parameters import Parameters
 
 HISTORY = 8
 """Moves back that an evaluation may depend on: as many as any encoding looks at."""
+_MEMORY = 1 << 27
+"""Bytes of a cache of evaluations, at most."""
+
+
+class EvaluationCache(NamedTuple):
+    """Evaluations by key, in the place that the key's last bits name (KataGo's `NNCacheTable`, Lc0's `NNCache`).
+
+    A key holds all that an evaluation depends on, so that what is kept is what the network would say once more: a
+    search finds the same with and without. Of two evaluations that want one place the later one stays.
+    """
+
+    keys: NDArray[np.uint64]  # [size], a power of two; NO_KEY: nothing is kept here
+    logits: NDArray[np.float32]  # [size, M], of the legal moves in their order
+    answers: NDArray[np.float32]  # [size, 6], columns as of `keima.search.expand`
+    hits: NDArray[np.int64]  # [1], how often one was found
+
+
+def new_cache(moves: int, memory: int = _MEMORY) -> EvaluationCache:
+    """An empty cache for positions of at most so many legal moves, within so many bytes."""
+    size = 1 << max(0, (memory // (8 + 4 * (moves + 6))).bit_length() - 1)
+    logits, answers = np.zeros((size, moves), np.float32), np.zeros((size, 6), np.float32)
+    return EvaluationCache(np.zeros(size, np.uint64), logits, answers, np.zeros(1, np.int64))
+
+
+@njit
+def recall(cache: EvaluationCache, key: np.uint64) -> int:
+    """The place of an evaluation, or −1."""
+    place = np.int64(key & np.uint64(len(cache.keys) - 1))
+    if key == NO_KEY or cache.keys[place] != key:
+        return -1
+    cache.hits[0] += 1
+    return int(place)
+
+
+@njit
+def keep(
+    cache: EvaluationCache,
+    key: np.uint64,
+    leaves: Leaves,
+    policy: NDArray[np.float32],
+    answers: NDArray[np.float32],
+    row: int,
+) -> None:
+    """Keep a row of a batch's answers; nothing under NO_KEY."""
+    if key == NO_KEY:
+        return
+    place = np.int64(key & np.uint64(len(cache.keys) - 1))
+    cache.keys[place] = key
+    for k in range(leaves.counts[row]):
+        cache.logits[place, k] = policy[row, leaves.indices[row, k]]
+    cache.answers[place] = answers[row]
 
 
 class Roots(NamedTuple):
@@ -181,7 +231,7 @@ def meet_root(roots: Roots, cache: EvaluationCache, t: int) -> int:
     result(position, scratch)
     roots.leaves.counts[t] = legal_moves(position, scratch, roots.leaves.moves[t])
     roots.keys[t] = evaluation_key(position, scratch, roots.salts[t])
-    return find(cache, roots.keys[t])
+    return recall(cache, roots.keys[t])
 
 
 def gather_trees(
@@ -214,7 +264,7 @@ def gather_trees(
             waits = 0
             while gather(tree, descents, leaves, random, 0, 1, wanted[t] - tree.nodes[0].visits)[0] == 1:
                 batch.keys[found] = evaluation_key(descents.leaves[0], descents.scratch[0], roots.salts[t])
-                place = find(cache, batch.keys[found])
+                place = recall(cache, batch.keys[found])
                 if place < 0:
                     waits = 1
                     break

@@ -25,8 +25,7 @@ from keima.games.position import Position
 from keima.inference.evaluator import Evaluator
 from keima.plain import Data
 from keima.search.batches import answers_of
-from keima.search.evaluation_cache import new_cache
-from keima.search.forest import Forest
+from keima.search.forest import Forest, new_cache
 from keima.search.root import set_root
 from keima.search.targets import draw_move, policy_target, root_value
 from keima.systems.encoding import Encoding, symmetries_of

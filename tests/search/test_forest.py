@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 import keima
 from keima.games.game import get_game
 from keima.games.position import Position
-from keima.search.evaluation_cache import find, keep, new_cache
 from keima.search.expand import new_leaves
-from keima.search.forest import HISTORY
+from keima.search.forest import HISTORY, keep, new_cache, recall
 from keima.systems.lc0.inputs import INPUT_FORMATS, Lc0Encoding
 from keima.systems.registry import SYSTEMS
 from keima.training.selfplay import play
@@ -116,7 +115,7 @@ def test_what_is_found_is_what_was_kept_last_under_a_key(kept: list[tuple[int, i
         keep(cache, np.uint64(key), leaves, policy, np.full((1, 6), -number, np.float32), 0)
         known = {each: said for each, said in known.items() if each % 16 != key % 16} | {key: number}
     for key in range(41):
-        place = find(cache, np.uint64(key))
+        place = recall(cache, np.uint64(key))
         assert (place >= 0) == (key in known)
         if key in known:
             assert cache.logits[place, :2].tolist() == [known[key] + 4, known[key]]
