@@ -27,7 +27,13 @@ RUNS: dict[str, dict[str, Any]] = {
     },
     "katago": {
         "network": {"name": "katago-b6c96", "blocks": 1, "channels": 8},
-        "games": {"size": [4, 5], "rules": ["chinese", "tromp-taylor"], "komi_stdev": 2.0, "max_moves": 30},
+        "games": {
+            "size": [4, 5],
+            "rules": ["chinese", "tromp-taylor"],
+            "komi_stdev": 1.0,
+            "fork": 0.9,
+            "max_moves": 30,
+        },
     },
     "lc0": {"network": {"name": "lc0", "blocks": 1, "channels": 8}, "games": {"max_moves": 20}},
 }
@@ -40,14 +46,14 @@ def test_games_are_the_same_whatever_was_evaluated_before(system: str, monkeypat
     found, asked = [], []
     for memory in (0, 1 << 20):
         monkeypatch.setattr(play, "new_cache", lambda moves, memory=memory: new_cache(moves, memory))
-        numbers = iter(range(12))
+        numbers = iter(range(40))
         players = Players(small, [Player(ev, 5)], lambda numbers=numbers: next(numbers, None))
         games = []
         while not players.idle:
             games += players.step()
-        found.append(by_number(games, 12))
+        found.append(by_number(games, 40))
         asked.append(players.evaluations)
-    assert len(found[0]) == 12
+    assert len(found[0]) == 40
     assert found[0] == found[1]
     assert asked[1] < 0.9 * asked[0]
 

@@ -80,9 +80,7 @@ class _Slot:
     openings: list[str] = field(default_factory=list)  # moves that are given, the next one first
     random_plies: int = 0  # moves still to be drawn from the policy alone
     avoid: str = ""  # what the first of them must not be: a fork leaves its parent
-    salt: int = (
-        0  # all that evaluations depend on beside position and network: where the game began, and the run's seed
-    )
+    salt: int = 0  # of the evaluations' keys: where the game began, for its rules, and the run's seed
 
 
 @dataclass
@@ -147,12 +145,13 @@ class Players:
         sizes = self.recipe.games.size or (0,)
         count = max(1, self.recipe.games.side_by_side // (GROUPS * len(sizes)))
         starts = [self._start(2 * index) for index in range(len(sizes))]
+        for start in starts:
+            encoding.check(start)
         most = max(encoding.policy_size(encoding.shape(start)) for start in starts)
         self._cache = new_cache(min(most, self._game.kernels.max_moves))
         groups = []
         for index in range(len(sizes) * GROUPS):
             position = starts[index % len(sizes)]
-            encoding.check(position)
             some = self.full.batches.random_symmetry
             symmetries = symmetries_of(encoding, position) if some else np.zeros(1, np.int64)
             forest = Forest(position, self.full, self._visits, count, self._cache)
@@ -229,8 +228,6 @@ class Players:
         start = self._start(number)
         slot.game = game = SelfplayGame(number, start, start)
         slot.openings, slot.random_plies, slot.avoid = [], 0, ""
-        told = f"{self._seed} {json.dumps(start.to_json(), sort_keys=True)}"
-        slot.salt = int.from_bytes(hashlib.blake2b(told.encode(), digest_size=8).digest(), "little")
         if self.match:
             known = self._game.playing.openings(start, self._seed)
             opening = known[number // 2 % len(known)].position
@@ -245,6 +242,8 @@ class Players:
                 at = int(rng.integers(len(known_moves))) if known_moves else 0
                 slot.openings, slot.random_plies, slot.avoid = known_moves[:at], 1, "".join(known_moves[at : at + 1])
                 slot.game = game = SelfplayGame(number, parent.start, parent.start, played_out=game.played_out)
+        told = f"{self._seed} {json.dumps(game.start.to_json(), sort_keys=True)}"
+        slot.salt = int.from_bytes(hashlib.blake2b(told.encode(), digest_size=8).digest(), "little")
 
     def _next_game(self, slot: _Slot, group: _Group) -> bool:
         """Put the next game of the group's board into an empty slot; False where there is none."""

@@ -171,6 +171,20 @@ def test_boards_of_several_sizes_and_rules_side_by_side():
     assert {number // 2 % 2 for number in found} == {0, 1}
 
 
+def test_games_share_evaluations_if_they_began_alike_and_else_none():
+    network = {"name": "katago-b6c96", "blocks": 1, "channels": 8}
+    games = {"size": [3], "rules": ["chinese", "aga"], "komi_stdev": 1.0, "max_moves": 8, "fork": 0.99}
+    small = recipe(network=network, search={"visits": 2}, games=games)
+    players = started(small, evaluator(small))
+    found = set()
+    while players.games < 80:
+        players.step()
+        slots = [slot for group in players._groups for slot in group.slots if slot.game is not None]
+        found |= {(slot.salt, str(slot.game.start.to_json())) for slot in slots if slot.game is not None}
+    assert len(found) > 4
+    assert len(found) == len({salt for salt, _ in found}) == len({start for _, start in found})
+
+
 def test_a_fork_that_was_killed_before_its_own_move_still_leaves_its_parent(tmp_path: Path):
     small = recipe(games={"fork": 0.99})
     ev = evaluator(small)
