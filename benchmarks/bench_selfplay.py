@@ -51,6 +51,19 @@ def own_rate(evaluator: keima.Evaluator, size: int, seconds: float) -> float:
     return done / (time.perf_counter() - began)
 
 
+def rates(players: Players, seconds: float) -> tuple[dict[str, float], list[int]]:
+    """What is done in a second (`known`: evaluations kept from before, beside those made); the lengths of games."""
+    counters = ("evaluations", "known", "moves", "games")
+    began, before, lengths = time.perf_counter(), [getattr(players, name) for name in counters], []
+    while time.perf_counter() - began < seconds:
+        lengths += [len(game.plies) for game in players.step()]
+    spent = time.perf_counter() - began
+    return {
+        f"{name}_per_second": (getattr(players, name) - then) / spent
+        for name, then in zip(counters, before, strict=True)
+    }, lengths
+
+
 def ours(side_by_side: int, visits: int, seconds: float) -> dict[str, float]:
     loop = recipe(side_by_side, visits)
     evaluator = keima.Evaluator(keima.create("connect-four", **SIZES), batch_size=side_by_side // 2)
@@ -60,16 +73,9 @@ def ours(side_by_side: int, visits: int, seconds: float) -> dict[str, float]:
     while len(lengths) < side_by_side:  # past the first games, which all began together
         lengths += [len(game.plies) for game in players.step()]
     best = own_rate(evaluator, side_by_side // 2, seconds / 3)
-    began, evaluations, moves, games = time.perf_counter(), players.evaluations, players.moves, players.games
-    known = players.known
-    while time.perf_counter() - began < seconds:
-        lengths += [len(game.plies) for game in players.step()]
-    spent = time.perf_counter() - began
-    found = {"evaluations_per_second": (players.evaluations - evaluations) / spent, "evaluator_alone": best}
-    found["share_of_evaluator"] = found["evaluations_per_second"] / best
-    found["known_per_second"] = (players.known - known) / spent  # evaluations beside these, made before and kept
-    found |= {"moves_per_second": (players.moves - moves) / spent, "games_per_second": (players.games - games) / spent}
-    return {**found, "mean_length": float(np.mean(lengths))}
+    found, more = rates(players, seconds)
+    found |= {"evaluator_alone": best, "share_of_evaluator": found["evaluations_per_second"] / best}
+    return {**found, "mean_length": float(np.mean(lengths + more))}
 
 
 def main() -> None:

@@ -20,7 +20,10 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import keima
+from benchmarks.bench_selfplay import rates
 from keima.training.selfplay.play import Player, Players
 from keima.training.selfplay.recipe import build_loop
 
@@ -106,8 +109,8 @@ noResultStdev = 0.0
 """What `selfplay` wants to be told, with all that would tell its games from ours turned off."""
 
 
-def play(net: str, precision: str, seconds: float, rates: multiprocessing.Queue[tuple[float, float]]) -> None:
-    """One worker of one thread: evaluations and moves a second, once its first games are over."""
+def play(net: str, precision: str, seconds: float, answers: multiprocessing.Queue[dict[str, float]]) -> None:
+    """One worker of one thread: what it does a second, once its first games are over."""
     loop = build_loop(SECTIONS, {}, "bench", "")
     evaluator = keima.Evaluator(keima.load(net), "auto", precision, 64, 1)
     counter = itertools.count()
@@ -115,22 +118,18 @@ def play(net: str, precision: str, seconds: float, rates: multiprocessing.Queue[
     warm = time.perf_counter()
     while players.games < 8 and time.perf_counter() - warm < seconds:
         players.step()
-    began, evaluations, moves = time.perf_counter(), players.evaluations, players.moves
-    while (spent := time.perf_counter() - began) < seconds:
-        players.step()
-    rates.put(((players.evaluations - evaluations) / spent, (players.moves - moves) / spent))
+    answers.put(rates(players, seconds)[0])
 
 
 def ours(net: str, precision: str, seconds: float) -> dict[str, float]:
-    rates: multiprocessing.Queue[tuple[float, float]] = multiprocessing.Queue()
-    workers = [multiprocessing.Process(target=play, args=(net, precision, seconds, rates)) for _ in range(2)]
+    answers: multiprocessing.Queue[dict[str, float]] = multiprocessing.Queue()
+    workers = [multiprocessing.Process(target=play, args=(net, precision, seconds, answers)) for _ in range(2)]
     for worker in workers:
         worker.start()
-    found = [rates.get() for _ in workers]
+    found = [answers.get() for _ in workers]
     for worker in workers:
         worker.join()
-    evaluations, moves = (sum(column) for column in zip(*found, strict=True))
-    return {"evaluations_per_second": round(evaluations), "moves_per_second": round(moves, 1)}
+    return {name: round(sum(each[name] for each in found), 1) for name in found[0]}
 
 
 def katago(net: str, program: str, games: int) -> dict[str, float]:

@@ -21,7 +21,7 @@ from keima.games.kernels import NO_KEY, chain
 from keima.games.position import Position
 from keima.jit import Record, Records, instantiate, njit
 from keima.search.expand import Leaves, expand, new_leaves
-from keima.search.gather import NO_RANDOM, Descents, Random, gather_of
+from keima.search.gather import NO_RANDOM, Descents, Random, gather_of, of_the_game
 from keima.search.tree import FRESH, LEAST_MEMORY, Tree, TreeArrays, new_arrays
 from keima.systems.parameters import Parameters
 
@@ -210,12 +210,7 @@ def tree_of(forest: TreeArrays, t: int) -> TreeArrays:
     )
 
 
-def _of_the_game(*arguments: Any) -> Any:
-    """Stands for a kernel of the game in the template."""
-    raise NotImplementedError
-
-
-begin = result = legal_moves = key = gather = _of_the_game
+begin = result = legal_moves = key = gather = of_the_game
 
 
 def evaluation_key(position: Record, scratch: Record, salt: np.uint64) -> np.uint64:
@@ -261,17 +256,17 @@ def gather_trees(
             descents = Descents(
                 roots.positions[t : t + 1], roots.scratch[t : t + 1], batch.positions[found : found + 1]
             )
-            waits = 0
-            while gather(tree, descents, leaves, random, 0, 1, wanted[t] - tree.nodes[0].visits)[0] == 1:
+            place = 0
+            while place >= 0:
+                if gather(tree, descents, leaves, random, 0, 1, wanted[t] - tree.nodes[0].visits)[0] == 0:
+                    break
                 batch.keys[found] = evaluation_key(descents.leaves[0], descents.scratch[0], roots.salts[t])
                 place = recall(cache, batch.keys[found])
-                if place < 0:
-                    waits = 1
-                    break
-                for k in range(leaves.counts[0]):
-                    leaves.indices[0, k] = k
-                expand(tree, leaves, cache.logits[place : place + 1], cache.answers[place : place + 1], 0, 1)
-            if not waits:
+                if place >= 0:
+                    for k in range(leaves.counts[0]):
+                        leaves.indices[0, k] = k
+                    expand(tree, leaves, cache.logits[place : place + 1], cache.answers[place : place + 1], 0, 1)
+            if place >= 0:  # no leaf waits
                 continue
         batch.rows[t] = found
         draw = chain(batch.keys[found] if batch.keys[found] != NO_KEY else roots.salts[t], 1) >> np.uint64(40)

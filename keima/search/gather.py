@@ -37,12 +37,12 @@ class Random(NamedTuple):
     state: NDArray[np.uint64]  # [1], of the generator, never 0
 
 
-def _of_the_game(*arguments: Any) -> Any:
+def of_the_game(*arguments: Any) -> Any:
     """Stands for a kernel of the game in the template."""
     raise NotImplementedError
 
 
-begin = play = side = other = result = legal_moves = key = cycle = wins_at_once = play_out = _of_the_game
+begin = play = side = other = result = legal_moves = key = cycle = wins_at_once = play_out = of_the_game
 PLAYOUTS = False
 """Does `play_out` play every leaf out (AlphaGo)?"""
 

@@ -50,6 +50,12 @@ def considered_visits(considered: int, budget: int, done: int) -> int:
 
 
 @njit
+def mixed_value(own: float, visits: int, mass: float, weighted: float) -> float:
+    """What moves without visits count as; the arguments as of `completed`."""
+    return (own + visits * weighted / max(mass, 1e-38)) / (1 + visits) if visits > 0 else own
+
+
+@njit
 def completed(
     own: float, visits: int, most: int, mass: float, weighted: float, low: float, high: float, rest: bool, p: Record
 ) -> tuple[float, float, float]:
@@ -61,9 +67,7 @@ def completed(
         mass: Σ P of the moves with visits; `weighted`: their Σ P Q; `low`, `high`: their least and greatest Q.
         rest: are there moves without visits?
     """
-    mixed = own
-    if visits > 0:
-        mixed = (own + visits * weighted / max(mass, 1e-38)) / (1 + visits)
+    mixed = mixed_value(own, visits, mass, weighted)
     if rest or visits == 0:
         low, high = min(low, mixed), max(high, mixed)
     factor = (p.gumbel_visit_offset + most) * p.gumbel_value_scale / max(high - low, 1e-8)
@@ -173,9 +177,7 @@ def improved_value(nodes: Records, root: Record, p: Record) -> float:
             value += share * q
         else:
             rest += share
-    own = float(nodes[0].raw_value)
-    mixed = (own + visits * weighted / max(mass, 1e-38)) / (1 + visits) if visits > 0 else own
-    return (value + rest * mixed) / total
+    return (value + rest * mixed_value(float(nodes[0].raw_value), visits, mass, weighted)) / total
 
 
 @njit
